@@ -1,0 +1,80 @@
+/* tape.h - the trunk as a tape: matrices in execution order, cut into row blocks, read ahead of the
+ * compute through a byte ring, or kept resident where the plan says so.
+ *
+ * The compute asks for one matrix after the other, always in the order they were given, and gets
+ * pieces (runs of whole rows) as they arrive. A pass ends after the last matrix, or before the
+ * "head" matrices when the pass was begun without them (a prefill chunk needs no logits); then the
+ * next pass begins, and the reader has been working on it already. */
+#ifndef K3_TAPE_H
+#define K3_TAPE_H
+
+#include "io.h"
+
+struct k3_tape_matrix {
+    uint32_t shard;
+    uint32_t unit;         /* rows that stay together (a head of kv_b_proj); 1 = any cut */
+    uint64_t offset;       /* of row 0 in the shard */
+    uint64_t rows, row_bytes;
+    bool head;             /* belongs to the part a pass may skip (must be the last ones) */
+};
+
+struct k3_tape_block {     /* one read */
+    uint64_t offset, bytes;
+    uint32_t shard;
+    uint32_t first_piece, n_pieces;
+    bool resident, head;
+};
+
+struct k3_tape_piece {     /* rows of one matrix inside one block */
+    uint32_t matrix, block;
+    uint64_t row0, rows;
+    uint64_t at;           /* byte offset inside the block's payload */
+};
+
+/* The stream plan: a pure function of the matrices. Neighbours that touch on disk share a block up
+ * to block_bytes; a matrix larger than that is cut at multiples of its unit. */
+struct k3_tape_plan {
+    struct k3_tape_block *blocks;
+    struct k3_tape_piece *pieces; /* in order */
+    size_t n_blocks, n_pieces;
+    uint64_t bytes;               /* payload of all blocks */
+    uint64_t head_bytes;
+    uint64_t largest_window;      /* the largest k3_io_window of a block: the ring's least size */
+};
+enum k3_status k3_tape_plan_make(struct k3_tape_plan *p, const struct k3_tape_matrix *m, size_t n,
+                                 uint64_t block_bytes, struct k3_error *err);
+/* Marks blocks resident, spread evenly along the tape, so that their windows (rounded as memory is
+ * taken) fit into `bytes`. Returns the memory they take. */
+uint64_t k3_tape_plan_residents(struct k3_tape_plan *p, uint64_t bytes);
+void k3_tape_plan_free(struct k3_tape_plan *p);
+
+struct k3_tape;
+
+/* Takes over the plan. ring_bytes >= largest_window unless every block is resident. */
+struct k3_tape *k3_tape_open(struct k3_io *io, const struct k3_tape_matrix *m, size_t n,
+                             struct k3_tape_plan *plan, uint64_t ring_bytes, struct k3_error *err);
+void k3_tape_close(struct k3_tape *t);
+
+/* Starts a pass; the reader goes into the head blocks only if with_head. The reader starts on the
+ * blocks of the following pass when it is through. */
+void k3_tape_begin(struct k3_tape *t, bool with_head);
+
+struct k3_rows {
+    const uint8_t *data;
+    uint64_t row0, rows;
+};
+/* The next pieces of matrix m (the one whose turn it is): waits for the first, adds those behind it
+ * that are already there, up to max. *n = 0 when the matrix has been handed out whole. The data
+ * stay valid until k3_tape_release(). */
+enum k3_status k3_tape_next(struct k3_tape *t, uint32_t m, struct k3_rows *rows, size_t max,
+                            size_t *n, struct k3_error *err);
+/* All pieces handed out so far have been used. */
+void k3_tape_release(struct k3_tape *t);
+/* Abandons a pass in the middle: the next one begins at the first matrix. */
+void k3_tape_rewind(struct k3_tape *t);
+
+double k3_tape_wait_seconds(const struct k3_tape *t);   /* blocked in k3_tape_next, ever */
+uint64_t k3_tape_resident_bytes(const struct k3_tape *t); /* resident blocks filled so far */
+/* Both may be read from any thread. */
+
+#endif

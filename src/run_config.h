@@ -1,0 +1,38 @@
+/* run_config.h - what one run is asked to do: defaults, overlaid by the profile, then by options. */
+#ifndef K3CHAT_RUN_CONFIG_H
+#define K3CHAT_RUN_CONFIG_H
+
+#include "../engine/k3.h"
+#include "../engine/text/chat.h"
+#include "../engine/text/sampler.h"
+
+enum ui_graph { UI_GRAPH_AUTO, UI_GRAPH_BRAILLE, UI_GRAPH_BLOCK, UI_GRAPH_ASCII };
+enum ui_theme { UI_THEME_AUTO, UI_THEME_DARK, UI_THEME_LIGHT, UI_THEME_MONO };
+enum ui_notify { UI_NOTIFY_AUTO, UI_NOTIFY_BELL, UI_NOTIFY_OSC, UI_NOTIFY_OFF };
+
+#define UI_MAX_PANES 8
+
+struct ui_config {
+    enum ui_theme theme;
+    enum ui_graph graph;
+    enum ui_notify notify;
+    const char *panes[UI_MAX_PANES]; /* names from the pane table, in order */
+    size_t n_panes;
+};
+
+struct run_config {
+    struct k3_options engine;   /* model_dir NULL = the demo model */
+    enum k3_thinking thinking;
+    struct k3_sampling sampling;
+    uint32_t max_tokens;
+    bool ignore_stop;
+    const char *session_name;   /* NULL = a new one named by the time (chat), none (batch) */
+    const char *profile_name;   /* for display */
+    struct ui_config ui;
+    void *owned;                /* strings; freed by run_config_free() */
+};
+
+void run_config_init(struct run_config *cfg);
+void run_config_free(struct run_config *cfg);
+
+#endif

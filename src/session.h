@@ -1,0 +1,117 @@
+/* session.h - the one interface that the screen and the batch mode speak to.
+ *
+ * A session owns the engine thread, the conversation and its transcript. Everything that happens
+ * comes out as events in order; figures are read as a snapshot at any time. The functions are
+ * called from one front-end thread; none of them waits for the engine except session_close(). */
+#ifndef K3CHAT_SESSION_H
+#define K3CHAT_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../engine/k3.h"
+
+struct run_config; /* options + profile, see run_config.h */
+struct session;
+
+enum session_phase {
+    PHASE_LOADING,
+    PHASE_READING,    /* prefill of a prompt */
+    PHASE_THINKING,
+    PHASE_ANSWERING,
+    PHASE_CANCELLING,
+    PHASE_SAVING,
+    PHASE_IDLE,
+    PHASE_FAILED,     /* the engine is gone; the transcript can still be read */
+};
+const char *session_phase_name(enum session_phase p); /* "loading", "reading prompt", ... */
+
+enum session_role { ROLE_SYSTEM, ROLE_USER, ROLE_ASSISTANT };
+enum session_finish { FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR };
+const char *session_finish_name(enum session_finish f); /* "stop", "length", ... */
+
+/* Figures of one decode step, or of a prefill (tokens > 1). */
+struct step_stats {
+    uint32_t tokens;
+    double seconds;               /* wall time, sampling included */
+    double wait_trunk_s, wait_experts_s, device_busy_s;
+    uint64_t bytes_trunk, bytes_experts;
+    uint64_t requests, resident, prefetched, waited;
+};
+
+enum session_event_kind {
+    EVENT_PHASE,      /* status.phase changed */
+    EVENT_MESSAGE,    /* a whole message of the conversation: from the transcript, or just sent */
+    EVENT_ANSWER,     /* an answer begins */
+    EVENT_REASONING,  /* text of the running answer, whole characters */
+    EVENT_CONTENT,
+    EVENT_STEP,       /* a decode step (one generated token) is done */
+    EVENT_PREFILL,    /* a prompt has been read */
+    EVENT_ANSWER_END, /* finish tells how */
+    EVENT_WITHDRAWN,  /* cancelled before any output: text is the user's message, for the editor */
+    EVENT_NOTICE,     /* one line for the person (torn transcript line cut off, demo model, ...) */
+    EVENT_ERROR,      /* text says what; fatal: phase is FAILED afterwards */
+};
+
+struct session_event {
+    enum session_event_kind kind;
+    enum session_role role;       /* MESSAGE */
+    char *text;                   /* MESSAGE content, REASONING, CONTENT, NOTICE, ERROR, WITHDRAWN */
+    size_t len;
+    char *reasoning;              /* MESSAGE of an assistant; may be NULL */
+    size_t reasoning_len;
+    int64_t time;                 /* MESSAGE, ANSWER: seconds since the epoch, 0 = unknown */
+    int32_t token;                /* STEP: the generated id */
+    uint32_t tokens;              /* MESSAGE, ANSWER_END: tokens of reasoning and content, 0 = unknown */
+    uint32_t reasoning_tokens;
+    double seconds;               /* ANSWER_END: wall time of the answer; MESSAGE: the recorded one */
+    struct step_stats step;       /* STEP, PREFILL */
+    enum session_finish finish;   /* ANSWER_END; MESSAGE of an assistant */
+    enum session_phase phase;     /* PHASE */
+};
+void session_event_free(struct session_event *ev); /* frees its strings */
+
+struct session_status {
+    enum session_phase phase;
+    char detail[160];             /* loading: "indexing shards"; failed: the error */
+    uint64_t load_done, load_total;
+    uint64_t prompt_done, prompt_total;  /* tokens of the prefill under way */
+    double phase_seconds;         /* since the phase began */
+    double prompt_eta_s;          /* estimate; < 0 = not known yet */
+    uint32_t answer_tokens;       /* of the running or last answer */
+    uint32_t reasoning_tokens;
+    double step_seconds;          /* age of the decode step under way; 0 = none */
+    double last_step_seconds, mean_step_seconds, p95_step_seconds; /* 0 = no sample yet */
+    uint32_t position, context;   /* tokens in the timeline, and room */
+    struct step_stats totals;     /* decode steps since start, summed */
+    struct k3_metrics metrics;    /* the engine's own counters, layer progress included */
+    struct k3_plan plan;          /* zero before the engine has planned */
+    uint64_t rss, peak_rss;       /* bytes, measured now */
+    char session_name[128], profile_name[64], model_name[128], thinking[16];
+    bool demo;                    /* the built-in model: its words are noise */
+};
+
+/* Starts the engine thread and begins to load. Never fails for reasons of the model: those come as
+ * EVENT_ERROR. NULL on memory or thread failure, or a transcript that cannot be opened. */
+struct session *session_open(const struct run_config *cfg, struct k3_error *err);
+void session_close(struct session *s); /* cancels, saves, joins */
+
+/* Becomes readable when events wait; also woken about every second while busy so that figures can
+ * be redrawn. Owned by the session. */
+int session_fd(const struct session *s);
+/* Takes the oldest event; false = none. Drains the descriptor when the last one is taken. */
+bool session_next_event(struct session *s, struct session_event *ev);
+void session_get_status(struct session *s, struct session_status *out);
+bool session_get_layer(struct session *s, uint32_t layer, struct k3_layer_counts *out);
+
+/* Queues a user message (copied). It may be sent in any phase but FAILED; messages are answered in
+ * order. */
+enum k3_status session_send(struct session *s, const char *text, size_t len, struct k3_error *err);
+size_t session_queued(struct session *s);       /* messages waiting their turn */
+/* Takes the newest queued message back; malloc'ed, or NULL when none is queued. */
+char *session_unqueue(struct session *s, size_t *len);
+void session_cancel(struct session *s);         /* the running prefill or answer */
+void session_set_thinking(struct session *s, const char *effort); /* from the next message on */
+
+#endif
