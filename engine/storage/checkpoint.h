@@ -4,7 +4,8 @@
  * and the header of each shard it names. Refused with file, tensor and value: a shard that is
  * missing or lies outside the folder, a header that is cut off or no JSON, offsets that are out of
  * order, outside the file, overlapping, or not shape x dtype long, a name twice, a tensor the index
- * promises and the shard lacks (or the other way round), an unknown dtype. */
+ * promises and the shard lacks (or the other way round), an unknown dtype. Shards are named by plain
+ * file names; the files themselves may be symbolic links, for instance to other disks. */
 #ifndef K3_CHECKPOINT_H
 #define K3_CHECKPOINT_H
 
@@ -25,7 +26,7 @@ struct k3_tensor {
     uint32_t shard;               /* index into shards */
     uint8_t ndim;
     uint8_t dtype;                /* enum k3_dtype */
-    char dtype_name[10];          /* as written in the header, for messages */
+    const char *dtype_name;       /* as written in the header, for messages; static storage */
 };
 
 struct k3_shard {
@@ -58,6 +59,11 @@ const struct k3_tensor *k3_checkpoint_find(const struct k3_checkpoint *c, const 
 
 /* Frees tensors and names and gives the memory back to the system; shards stay open. */
 void k3_checkpoint_drop_tensors(struct k3_checkpoint *c);
+
+/* Reads n bytes at `offset` of a shard, blocking, without the readers of io.h: small things only.
+ * Retries EINTR and short reads. May be called by any thread, also after the tensors are dropped. */
+enum k3_status k3_checkpoint_read(const struct k3_checkpoint *c, uint32_t shard, uint64_t offset,
+                                  void *buf, size_t n, struct k3_error *err);
 
 /* Reads a whole (small) tensor, widened to fp32, n = its element count. Retries EINTR and short
  * reads; a file that ends early is an error naming shard and offset. */
