@@ -7,6 +7,7 @@
 #define K3_IO_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,9 @@ struct k3_io_req {
     atomic_int done;         /* 0 = under way, 1 = done */
     int error;               /* errno; 0 = intact; ENODATA = the file ended early */
     uint64_t error_offset;   /* where in the file */
-    /* the queue's own */
+    /* the queue's own; no need to set them */
+    uint8_t state;
+    bool cancel;
     struct k3_io_req *next;
 };
 
@@ -45,6 +48,12 @@ static inline uint64_t k3_io_window(uint64_t offset, uint64_t bytes)
     return end - begin;
 }
 
+/* What one reader thread adds to the process: the pages of its stack and its descriptors that it
+ * really touches, from above. There are `depth` of them per device, or one with io_uring. */
+#define K3_IO_THREAD_BYTES 32768u
+#define K3_IO_DEPTH_MAX 256u
+#define K3_IO_DEPTH_DEFAULT 16u
+
 struct k3_io;
 
 /* One blocking read; the seam where tests inject faults. Like pread(): bytes read, 0 at the end
@@ -60,19 +69,30 @@ struct k3_io_options {
 };
 
 struct k3_io_counters {
-    uint64_t bytes[K3_IO_CLASSES]; /* payload bytes of finished requests */
-    uint64_t reads[K3_IO_CLASSES];
+    uint64_t bytes[K3_IO_CLASSES]; /* payload bytes of requests that came in intact */
+    uint64_t reads[K3_IO_CLASSES]; /* their number */
     double busy_s;                 /* at least one request in flight, summed over devices */
     uint32_t devices;
 };
 
-/* The checkpoint outlives it. Starts the reader threads, with all signals blocked. */
+/* AUTO and DIRECT are the thread pool with O_DIRECT, BUFFERED the same through the page cache; URING
+ * is one thread per device that keeps `depth` reads in the kernel, and an error where the kernel or
+ * the build has no io_uring. Where O_DIRECT is refused, on opening or on the first read (EINVAL),
+ * that shard is read buffered and k3_io_name() says why. depth 0 means the default.
+ * The checkpoint outlives it. Starts the reader threads, with all signals blocked. */
 struct k3_io *k3_io_open(const struct k3_checkpoint *c, const struct k3_io_options *opt,
                          struct k3_error *err);
 void k3_io_close(struct k3_io *io);      /* waits for what is in flight, drops what is queued */
-const char *k3_io_name(const struct k3_io *io); /* "direct x16", "buffered x16 (O_DIRECT: ...)" */
+/* "direct x16", "buffered x16 (O_DIRECT: ...)"; at most 95 bytes. Lives as long as io, but may be
+ * another string later: a file system can refuse O_DIRECT at the first read. Any thread. */
+const char *k3_io_name(const struct k3_io *io);
 
+/* Within a class and device, reads start in the order of submission. Each request is set to "not
+ * done"; EINTR, EAGAIN and short reads are retried, all else ends it with its errno. */
 void k3_io_submit(struct k3_io *io, struct k3_io_req *const *reqs, size_t n);
+/* Takes back those that no reader has begun: they are done at once, with ECANCELED. The others go
+ * on; wait for them. Requests that are done already, or were never submitted, stay as they are. */
+void k3_io_cancel(struct k3_io *io, struct k3_io_req *const *reqs, size_t n);
 /* Blocks until done; returns the seconds it blocked (0.0 when it was done already). */
 double k3_io_wait(struct k3_io *io, struct k3_io_req *r);
 /* Blocks until any of the n is done; returns the seconds it blocked. */
