@@ -17,8 +17,12 @@ struct k3_ids {
 enum k3_status k3_ids_push(struct k3_ids *ids, int32_t id, struct k3_error *err);
 void k3_ids_free(struct k3_ids *ids);
 
-/* Refuses bad base64, an empty or overlong token, a token or rank given twice, a gap in the ranks,
- * a missing single byte; the message names file and line. */
+/* Reads model_dir/tiktoken.model and model_dir/tokenizer_config.json; any number of ranks. Refuses
+ * (K3_FAILED: cannot be read; K3_USAGE: not understood) bad base64, an empty token, one longer than
+ * K3_TOKEN_MAX bytes, a token or rank given twice, a gap in the ranks, a missing single byte, special
+ * names that are empty or equal, and ids outside the 256 special ones; the message names file and
+ * line. NULL on failure. The result is read-only: any number of threads may use it. */
+enum { K3_TOKEN_MAX = 1024, K3_SPECIALS = 256 };
 k3_tokenizer *k3_tokenizer_open(const char *model_dir, struct k3_error *err);
 void k3_tokenizer_close(k3_tokenizer *t);
 
@@ -26,12 +30,14 @@ size_t k3_tokenizer_ranks(const k3_tokenizer *t);
 size_t k3_tokenizer_vocab(const k3_tokenizer *t); /* ranks + 256 */
 uint64_t k3_tokenizer_bytes(const k3_tokenizer *t); /* memory it holds */
 
-/* Appends the ids of text. allow_special: the 256 names become their ids; otherwise they are
- * ordinary text. */
+/* Appends the ids of text. allow_special: the 256 names become their ids (of names that begin at
+ * one place the longest); otherwise they are ordinary text. Needs memory for itself only while it
+ * runs: at most about 30 bytes per byte of the longest piece, 200 KB. */
 enum k3_status k3_encode(const k3_tokenizer *t, const char *text, size_t len, bool allow_special,
                          struct k3_ids *out, struct k3_error *err);
 
-/* The bytes of one id (a special one: its name); NULL when out of range. */
+/* The bytes of one id (a special one: its name), not zero-terminated; they live as long as the
+ * tokenizer. NULL when out of range. */
 const char *k3_token_bytes(const k3_tokenizer *t, int32_t id, size_t *len);
 bool k3_token_is_special(const k3_tokenizer *t, int32_t id);
 bool k3_token_is_stripped(const k3_tokenizer *t, int32_t id); /* dropped by "skip special" */
