@@ -67,7 +67,8 @@ void synth_shard_name(char name[64], uint32_t shard, uint32_t shards);
 
 bool synth_is_mla(const struct k3_synth *s, uint32_t layer); /* zero-based */
 
-/* The vocabulary: single bytes, beginnings of words, words, then made-up syllables. */
-uint32_t synth_first_word(const struct k3_synth *s); /* rank of the first whole word */
+/* The vocabulary: single bytes, beginnings of words, words, then made-up syllables. Puts the ranks
+ * of the first word and of the first syllable. */
+void synth_words(const struct k3_synth *s, uint32_t *first, uint32_t *end);
 
 #endif

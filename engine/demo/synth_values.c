@@ -111,24 +111,26 @@ static float expert_value(const struct synth_tensor *t, uint64_t i)
 
 /* ---- everything else --------------------------------------------------------------------------- */
 
+struct head {
+    uint32_t first_word, end_word, ranks;
+};
+
 /* Rows of lm_head differ so that generated text is mostly whole words, and sometimes ends. */
-static float head_factor(const struct k3_synth *s, uint32_t first_word, uint64_t row)
+static float head_factor(const struct head *h, uint64_t row)
 {
-    const uint32_t ranks = s->vocab - 256;
-    if (row >= ranks)
-        return row - ranks == 1 || row - ranks == 2 ? 1.1f : 0.35f;
-    if (row >= first_word)
+    if (row >= h->ranks)
+        return row - h->ranks == 1 || row - h->ranks == 2 ? 1.1f : 0.35f;
+    if (row >= h->first_word && row < h->end_word)
         return 1.0f;
     if (row >= 256)
-        return 0.7f;
+        return 0.65f;
     return row < 94 ? 0.5f : 0.35f; /* the first ranks are the printable ASCII bytes */
 }
 
-static float row_factor(const struct k3_synth *s, const struct synth_tensor *t, uint32_t first_word,
-                        uint64_t row)
+static float row_factor(const struct synth_tensor *t, const struct head *h, uint64_t row)
 {
     if (t->kind == SYNTH_HEAD)
-        return head_factor(s, first_word, row);
+        return head_factor(h, row);
     return t->kind == SYNTH_MATRIX ? uniform(draw(~t->key, row), 0.7f, 1.3f) : 1.0f;
 }
 
@@ -168,12 +170,14 @@ static void fill_rows(const struct k3_synth *s, const struct synth_tensor *t, ui
                       size_t n, void *out)
 {
     const uint64_t cols = (uint64_t)t->shape[1] * t->shape[2];
-    const uint32_t first_word = t->kind == SYNTH_HEAD ? synth_first_word(s) : 0;
+    struct head h = {.ranks = s->vocab - 256};
+    if (t->kind == SYNTH_HEAD)
+        synth_words(s, &h.first_word, &h.end_word);
     for (size_t i = 0; i < n;) {
         const uint64_t at = first + i, row = at / cols;
         const uint64_t left = (row + 1) * cols - at;
         const size_t end = left < n - i ? i + (size_t)left : n;
-        const float scale = t->scale * row_factor(s, t, first_word, row);
+        const float scale = t->scale * row_factor(t, &h, row);
         for (; i < end; i++)
             store(t, normal(draw(t->key, first + i)) * scale, out, i);
     }

@@ -80,11 +80,12 @@ static void choose(const struct k3_synth *s, struct vocab *v)
         take_word(v, words[i], s->vocab - 512);
 }
 
-uint32_t synth_first_word(const struct k3_synth *s)
+void synth_words(const struct k3_synth *s, uint32_t *first, uint32_t *end)
 {
     struct vocab v;
     choose(s, &v);
-    return 256 + (uint32_t)v.n_begin;
+    *first = 256 + (uint32_t)v.n_begin;
+    *end = *first + (uint32_t)v.n_words;
 }
 
 /* ---- tiktoken.model ---------------------------------------------------------------------------- */
