@@ -1,0 +1,78 @@
+/* matmul.c - a tape matrix times the chunk's activations, as its rows arrive. */
+#include "engine.h"
+
+#include <omp.h>
+
+#define MOST_PIECES 64
+#define SERIAL_WORK 65536u /* multiply-adds below which a team costs more than it gives */
+
+void k3_gemm(const struct k3_kernels *k, uint8_t dtype, float *y, size_t ldy, const void *w,
+             size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens)
+{
+    (dtype == K3_DT_F32 ? k->gemm_f32 : k->gemm_bf16)(y, ldy, w, rows, cols, x, ldx, tokens);
+}
+
+void k3_gemm_t(const struct k3_kernels *k, uint8_t dtype, float *y, size_t ldy, const void *w,
+               size_t ldw, size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens)
+{
+    (dtype == K3_DT_F32 ? k->gemm_t_f32 : k->gemm_t_bf16)(y, ldy, w, ldw, rows, cols, x, ldx,
+                                                          tokens);
+}
+
+struct product {
+    const struct k3_kernels *k;
+    const struct k3_matrix *m;
+    uint64_t row_bytes;
+    float *y;
+    const float *x;
+    size_t tokens;
+};
+
+/* The part of all rows in `pieces` that falls to thread `id` of `team`. Shares are cut at multiples
+ * of 16 rows, so that two threads never write into one cache line of y. */
+static void share_rows(const struct product *p, const struct k3_rows *pieces, size_t n,
+                       uint64_t total, unsigned id, unsigned team)
+{
+    const uint64_t groups = (total + 15) / 16;
+    uint64_t lo = groups * id / team * 16, hi = groups * (id + 1) / team * 16;
+    hi = hi < total ? hi : total;
+    uint64_t first = 0;
+    for (size_t i = 0; i < n && first < hi; first += pieces[i].rows, i++) {
+        const uint64_t a = lo > first ? lo - first : 0;
+        const uint64_t b = hi - first < pieces[i].rows ? hi - first : pieces[i].rows;
+        if (a >= b)
+            continue;
+        k3_gemm(p->k, p->m->dtype, p->y + pieces[i].row0 + a, p->m->rows,
+                pieces[i].data + a * p->row_bytes, b - a, p->m->cols, p->x, p->m->cols, p->tokens);
+    }
+}
+
+enum k3_status k3_matmul(struct k3_engine *e, uint32_t m, float *y, const float *x, size_t tokens,
+                         struct k3_error *err)
+{
+    const struct product p = {.k = e->k,
+                              .m = &e->bind.matrices[m],
+                              .row_bytes = e->bind.tape[m].row_bytes,
+                              .y = y,
+                              .x = x,
+                              .tokens = tokens};
+    struct k3_rows pieces[MOST_PIECES];
+    for (;;) {
+        size_t n = 0;
+        if (k3_tape_next(e->tape, m, pieces, MOST_PIECES, &n, err) != K3_OK)
+            return err->status;
+        if (n == 0)
+            return K3_OK;
+        uint64_t total = 0;
+        for (size_t i = 0; i < n; i++)
+            total += pieces[i].rows;
+        if (e->plan.threads == 1 || total * p.m->cols * tokens < SERIAL_WORK) {
+            share_rows(&p, pieces, n, total, 0, 1);
+        } else {
+#pragma omp parallel num_threads(e->plan.threads)
+            share_rows(&p, pieces, n, total, (unsigned)omp_get_thread_num(),
+                       (unsigned)omp_get_num_threads());
+        }
+        k3_tape_release(e->tape);
+    }
+}
