@@ -24,7 +24,7 @@ struct run_config {
     struct k3_options engine;   /* model_dir NULL = the demo model */
     enum k3_thinking thinking;
     struct k3_sampling sampling;
-    uint32_t max_tokens;
+    uint32_t max_tokens;        /* 0 = the mode's default: 64 in batch, 1024 in the chat */
     bool ignore_stop;
     const char *session_name;   /* NULL = a new one named by the time (chat), none (batch) */
     const char *profile_name;   /* for display */
@@ -34,5 +34,8 @@ struct run_config {
 
 void run_config_init(struct run_config *cfg);
 void run_config_free(struct run_config *cfg);
+
+/* Copies text into the configuration, which then owns it. NULL when memory is short. */
+const char *run_config_keep(struct run_config *cfg, const char *text, struct k3_error *err);
 
 #endif

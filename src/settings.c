@@ -1,0 +1,500 @@
+/* settings.c - see settings.h. */
+#include <config.h>
+
+#include "settings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "size.h"
+#include "transcript.h"
+
+#define CONTEXT_MAX (1u << 24)
+
+void request_init(struct request *r)
+{
+    memset(r, 0, sizeof *r);
+    run_config_init(&r->run);
+}
+
+void request_free(struct request *r)
+{
+    run_config_free(&r->run);
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static enum k3_status bad(struct k3_error *err, const char *value, const char *why)
+{
+    return k3_fail(err, K3_USAGE, "'%s' is %s", value, why);
+}
+
+static enum k3_status keep(struct request *r, const char *value, const char **out,
+                           struct k3_error *err)
+{
+    if (value[0] == '\0')
+        return k3_fail(err, K3_USAGE, "the value is empty");
+    *out = run_config_keep(&r->run, value, err);
+    return *out == NULL ? err->status : K3_OK;
+}
+
+static bool is_auto(const char *value)
+{
+    return strcmp(value, "auto") == 0;
+}
+
+static enum k3_status take_u64(const char *value, uint64_t min, uint64_t max, uint64_t *out,
+                               struct k3_error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    const unsigned long long v = strtoull(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end != '\0')
+        return bad(err, value, "not a whole number");
+    if (errno == ERANGE || v < min || v > max)
+        return k3_fail(err, K3_USAGE, "'%s' is out of range: %llu to %llu are possible", value,
+                       (unsigned long long)min, (unsigned long long)max);
+    *out = v;
+    return K3_OK;
+}
+
+static enum k3_status take_u32(const char *value, uint32_t min, uint32_t max, uint32_t *out,
+                               struct k3_error *err)
+{
+    uint64_t v = 0;
+    if (take_u64(value, min, max, &v, err) != K3_OK)
+        return err->status;
+    *out = (uint32_t)v;
+    return K3_OK;
+}
+
+/* The same, with "auto" for the default (0). */
+static enum k3_status take_u32_auto(const char *value, uint32_t max, uint32_t *out,
+                                    struct k3_error *err)
+{
+    if (is_auto(value)) {
+        *out = 0;
+        return K3_OK;
+    }
+    return take_u32(value, 1, max, out, err);
+}
+
+static enum k3_status take_size(const char *value, uint64_t min, uint64_t *out,
+                                struct k3_error *err)
+{
+    const char *why = NULL;
+    uint64_t bytes = 0;
+    if (!size_parse(value, &bytes, &why))
+        return bad(err, value, why);
+    if (bytes < min)
+        return k3_fail(err, K3_USAGE, "'%s' is too small: at least %llu bytes", value,
+                       (unsigned long long)min);
+    *out = bytes;
+    return K3_OK;
+}
+
+static enum k3_status take_real(const char *value, double *out, struct k3_error *err)
+{
+    char *end = NULL;
+    const double v = strtod(value, &end);
+    if (end == value || *end != '\0' || !isfinite(v))
+        return bad(err, value, "not a number");
+    *out = v;
+    return K3_OK;
+}
+
+struct word {
+    const char *name;
+    int value;
+};
+
+/* One of a few words; the message lists them. */
+static enum k3_status take_word(const char *value, const struct word *words, size_t n, int *out,
+                                struct k3_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(value, words[i].name) == 0) {
+            *out = words[i].value;
+            return K3_OK;
+        }
+    }
+    char list[256] = "";
+    for (size_t i = 0; i < n; i++) {
+        strncat(list, i == 0 ? "" : i + 1 < n ? ", " : " or ", sizeof list - strlen(list) - 1);
+        strncat(list, words[i].name, sizeof list - strlen(list) - 1);
+    }
+    return k3_fail(err, K3_USAGE, "'%s' is not known: say %s", value, list);
+}
+
+#define TAKE_WORD(value, words, out, err) \
+    take_word(value, words, sizeof(words) / sizeof(words)[0], out, err)
+
+/* ---- model and machine ------------------------------------------------------------------- */
+
+static enum k3_status set_model(struct request *r, const char *v, struct k3_error *err)
+{
+    return keep(r, v, &r->run.engine.model_dir, err);
+}
+
+static enum k3_status set_profile(struct request *r, const char *v, struct k3_error *err)
+{
+    return keep(r, v, &r->profile, err);
+}
+
+static enum k3_status set_name(struct request *r, const char *v, struct k3_error *err)
+{
+    return keep(r, v, &r->run.profile_name, err);
+}
+
+static enum k3_status set_budget(struct request *r, const char *v, struct k3_error *err)
+{
+    if (is_auto(v)) {
+        r->run.engine.budget = 0;
+        return K3_OK;
+    }
+    return take_size(v, 1, &r->run.engine.budget, err);
+}
+
+static enum k3_status set_context(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_u32_auto(v, CONTEXT_MAX, &r->run.engine.context, err);
+}
+
+static enum k3_status set_threads(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_u32_auto(v, 1024, &r->run.engine.threads, err);
+}
+
+static enum k3_status set_chunk(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_u32_auto(v, 1u << 16, &r->run.engine.chunk, err);
+}
+
+static enum k3_status set_isa(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"auto", K3_ISA_AUTO},
+                                        {"scalar", K3_ISA_SCALAR},
+                                        {"avx2", K3_ISA_AVX2},
+                                        {"avx512", K3_ISA_AVX512},
+                                        {"neon", K3_ISA_NEON}};
+    int isa = 0;
+    if (TAKE_WORD(v, words, &isa, err) != K3_OK)
+        return err->status;
+    r->run.engine.isa = (enum k3_isa)isa;
+    return K3_OK;
+}
+
+static enum k3_status set_io(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"auto", K3_IO_AUTO},
+                                        {"uring", K3_IO_URING},
+                                        {"direct", K3_IO_DIRECT},
+                                        {"buffered", K3_IO_BUFFERED}};
+    int io = 0;
+    if (TAKE_WORD(v, words, &io, err) != K3_OK)
+        return err->status;
+    r->run.engine.io = (enum k3_io_kind)io;
+    return K3_OK;
+}
+
+static enum k3_status set_depth(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_u32_auto(v, 1024, &r->run.engine.io_depth, err);
+}
+
+static enum k3_status set_ring(struct request *r, const char *v, struct k3_error *err)
+{
+    if (is_auto(v)) {
+        r->run.engine.ring = 0;
+        return K3_OK;
+    }
+    return take_size(v, 1, &r->run.engine.ring, err);
+}
+
+static enum k3_status set_experts(struct request *r, const char *v, struct k3_error *err)
+{
+    if (is_auto(v)) {
+        r->run.engine.experts = UINT64_MAX;
+        return K3_OK;
+    }
+    return take_size(v, 0, &r->run.engine.experts, err);
+}
+
+static enum k3_status set_policy(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"quota", K3_POLICY_QUOTA}, {"lru", K3_POLICY_LRU}};
+    int policy = 0;
+    if (TAKE_WORD(v, words, &policy, err) != K3_OK)
+        return err->status;
+    r->run.engine.policy = (enum k3_policy)policy;
+    return K3_OK;
+}
+
+static enum k3_status set_simulate(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_size(v, 1, &r->run.engine.simulate_rate, err);
+}
+
+/* ---- the answer -------------------------------------------------------------------------- */
+
+static enum k3_status set_thinking(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"off", K3_THINK_OFF},
+                                        {"low", K3_THINK_LOW},
+                                        {"high", K3_THINK_HIGH},
+                                        {"max", K3_THINK_MAX}};
+    int t = 0;
+    if (TAKE_WORD(v, words, &t, err) != K3_OK)
+        return err->status;
+    r->run.thinking = (enum k3_thinking)t;
+    return K3_OK;
+}
+
+static enum k3_status set_temperature(struct request *r, const char *v, struct k3_error *err)
+{
+    double t = 0;
+    if (take_real(v, &t, err) != K3_OK)
+        return err->status;
+    if (t < 0 || t > 100)
+        return bad(err, v, "out of range: 0 (greedy) to 100 are possible");
+    r->run.sampling.temperature = (float)t;
+    r->run.sampling.greedy = t == 0;
+    return K3_OK;
+}
+
+static enum k3_status set_top_p(struct request *r, const char *v, struct k3_error *err)
+{
+    double p = 0;
+    if (take_real(v, &p, err) != K3_OK)
+        return err->status;
+    if (p <= 0 || p > 1)
+        return bad(err, v, "out of range: more than 0, at most 1");
+    r->run.sampling.greedy = r->run.sampling.temperature == 0;
+    r->run.sampling.top_p = (float)p;
+    return K3_OK;
+}
+
+static enum k3_status set_seed(struct request *r, const char *v, struct k3_error *err)
+{
+    r->run.sampling.greedy = r->run.sampling.temperature == 0;
+    return take_u64(v, 0, UINT64_MAX, &r->run.sampling.seed, err);
+}
+
+static enum k3_status set_max_tokens(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_u32(v, 1, CONTEXT_MAX, &r->run.max_tokens, err);
+}
+
+static enum k3_status set_session(struct request *r, const char *v, struct k3_error *err)
+{
+    if (transcript_check_name(v, err) != K3_OK)
+        return err->status;
+    return keep(r, v, &r->run.session_name, err);
+}
+
+/* ---- batch ------------------------------------------------------------------------------- */
+
+static enum k3_status set_batch(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->batch = true;
+    return K3_OK;
+}
+
+static enum k3_status set_prompt(struct request *r, const char *v, enum prompt_kind kind,
+                                 const char *option, struct k3_error *err)
+{
+    if (r->todo.kind != PROMPT_NONE)
+        return k3_fail(err, K3_USAGE, "%s was given already; one prompt is possible",
+                       r->todo.prompt_option);
+    r->todo.kind = kind;
+    r->todo.prompt_option = option;
+    r->todo.text = run_config_keep(&r->run, v, err);
+    return r->todo.text == NULL ? err->status : K3_OK;
+}
+
+static enum k3_status set_ids(struct request *r, const char *v, struct k3_error *err)
+{
+    return set_prompt(r, v, PROMPT_IDS, "--ids", err);
+}
+
+static enum k3_status set_ids_file(struct request *r, const char *v, struct k3_error *err)
+{
+    return set_prompt(r, v, PROMPT_IDS_FILE, "--ids-file", err);
+}
+
+static enum k3_status set_prompt_text(struct request *r, const char *v, struct k3_error *err)
+{
+    return set_prompt(r, v, PROMPT_TEXT, "--prompt", err);
+}
+
+static enum k3_status set_prompt_file(struct request *r, const char *v, struct k3_error *err)
+{
+    return set_prompt(r, v, PROMPT_TEXT_FILE, "--prompt-file", err);
+}
+
+static enum k3_status set_chat(struct request *r, const char *v, struct k3_error *err)
+{
+    return set_prompt(r, v, PROMPT_CHAT, "--chat", err);
+}
+
+static enum k3_status set_ignore_stop(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->run.ignore_stop = true;
+    return K3_OK;
+}
+
+static enum k3_status set_teacher_force(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->todo.teacher_force = true;
+    return K3_OK;
+}
+
+static enum k3_status set_logits(struct request *r, const char *v, struct k3_error *err)
+{
+    return keep(r, v, &r->todo.logits_path, err);
+}
+
+static enum k3_status set_json(struct request *r, const char *v, struct k3_error *err)
+{
+    return keep(r, v, &r->todo.json_path, err);
+}
+
+static enum k3_status set_trace(struct request *r, const char *v, struct k3_error *err)
+{
+    return keep(r, v, &r->run.engine.trace_path, err);
+}
+
+static enum k3_status set_dump_routing(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->todo.dump_routing = true;
+    return K3_OK;
+}
+
+/* ---- screen ------------------------------------------------------------------------------ */
+
+static enum k3_status set_theme(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"auto", UI_THEME_AUTO},
+                                        {"dark", UI_THEME_DARK},
+                                        {"light", UI_THEME_LIGHT},
+                                        {"mono", UI_THEME_MONO}};
+    int t = 0;
+    if (TAKE_WORD(v, words, &t, err) != K3_OK)
+        return err->status;
+    r->run.ui.theme = (enum ui_theme)t;
+    return K3_OK;
+}
+
+static enum k3_status set_graph(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"auto", UI_GRAPH_AUTO},
+                                        {"braille", UI_GRAPH_BRAILLE},
+                                        {"block", UI_GRAPH_BLOCK},
+                                        {"ascii", UI_GRAPH_ASCII}};
+    int g = 0;
+    if (TAKE_WORD(v, words, &g, err) != K3_OK)
+        return err->status;
+    r->run.ui.graph = (enum ui_graph)g;
+    return K3_OK;
+}
+
+static enum k3_status set_notify(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"auto", UI_NOTIFY_AUTO},
+                                        {"bell", UI_NOTIFY_BELL},
+                                        {"osc", UI_NOTIFY_OSC},
+                                        {"off", UI_NOTIFY_OFF}};
+    int n = 0;
+    if (TAKE_WORD(v, words, &n, err) != K3_OK)
+        return err->status;
+    r->run.ui.notify = (enum ui_notify)n;
+    return K3_OK;
+}
+
+static enum k3_status set_pane(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {
+        {"timing", 0}, {"disk", 1}, {"hits", 2}, {"experts", 3}, {"memory", 4}};
+    int i = 0;
+    if (TAKE_WORD(v, words, &i, err) != K3_OK)
+        return err->status;
+    if (r->run.ui.n_panes == UI_MAX_PANES)
+        return k3_fail(err, K3_USAGE, "more than %d panes", UI_MAX_PANES);
+    r->run.ui.panes[r->run.ui.n_panes++] = words[i].name;
+    return K3_OK;
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+#define ANY (FOR_BOTH | FOR_DOCTOR)
+
+const struct setting settings[] = {
+    {"model", "model.path", "DIR", "checkpoint in the released layout (none: the demo model)",
+     ANY | FOR_VERIFY, SHAPE_PATH, set_model},
+    {"profile", NULL, "NAME", "profile: a name, or a YAML file (with a '/' or ending in .yaml)", ANY,
+     SHAPE_ONE, set_profile},
+    {NULL, "name", "NAME", "what the screen calls this profile", 0, SHAPE_ONE, set_name},
+    {"budget", "memory.budget", "SIZE", "memory the whole process may use: 8GB, 8GiB, 500MB ...",
+     ANY, SHAPE_ONE, set_budget},
+    {"context", "memory.context", "N", "positions to have room for (4096)", ANY, SHAPE_ONE, set_context},
+    {"threads", "compute.threads", "N", "compute threads (the physical cores)", ANY, SHAPE_ONE,
+     set_threads},
+    {"chunk", "compute.chunk", "N", "tokens of a prompt that are read together", ANY, SHAPE_ONE,
+     set_chunk},
+    {"isa", "compute.isa", "SET", "kernels: auto, scalar, avx2, avx512 or neon", ANY, SHAPE_ONE, set_isa},
+    {"io", "io.backend", "KIND", "reading: auto, uring, direct or buffered", ANY, SHAPE_ONE, set_io},
+    {"depth", "io.depth", "N", "reads in flight per disk (16)", ANY, SHAPE_ONE, set_depth},
+    {"ring", "memory.ring", "SIZE", "memory for trunk blocks on their way (auto)", ANY, SHAPE_ONE,
+     set_ring},
+    {"experts", "memory.experts", "SIZE", "memory for resident experts (auto)", ANY, SHAPE_ONE,
+     set_experts},
+    {"expert-policy", NULL, "NAME", "which experts stay: quota or lru", ANY, SHAPE_ONE, set_policy},
+    {"simulate-disk", NULL, "RATE", "read no faster than RATE bytes a second (300MB)", ANY, SHAPE_ONE,
+     set_simulate},
+    {"thinking", "generation.thinking", "EFFORT", "off, low, high or max (max)", FOR_BOTH, SHAPE_ONE,
+     set_thinking},
+    {"temperature", "generation.temperature", "X", "draw at this temperature; 0 is greedy",
+     FOR_BOTH, SHAPE_ONE, set_temperature},
+    {"top-p", "generation.top_p", "P", "draw from the smallest set of this probability", FOR_BOTH,
+     SHAPE_ONE, set_top_p},
+    {"seed", "generation.seed", "N", "draw with this seed (0); the same seed, the same answer",
+     FOR_BOTH, SHAPE_ONE, set_seed},
+    {"max-tokens", "generation.max_tokens", "N", "longest answer (chat 1024, batch 64)", FOR_BOTH,
+     SHAPE_ONE, set_max_tokens},
+    {"session", NULL, "NAME", "transcript to continue or create", FOR_BOTH, SHAPE_ONE, set_session},
+
+    {"batch", NULL, NULL, "one run without a screen", FOR_BATCH, SHAPE_ONE, set_batch},
+    {"ids", NULL, "1,2,3", "prompt as token ids; no tokenizer is loaded", FOR_BATCH, SHAPE_ONE, set_ids},
+    {"ids-file", NULL, "FILE", "the same from a file", FOR_BATCH, SHAPE_ONE, set_ids_file},
+    {"prompt", NULL, "TEXT", "plain text to continue", FOR_BATCH, SHAPE_ONE, set_prompt_text},
+    {"prompt-file", NULL, "FILE", "the same from a file", FOR_BATCH, SHAPE_ONE, set_prompt_file},
+    {"chat", NULL, "FILE", "messages to answer: one JSON object per line, or a JSON array",
+     FOR_BATCH, SHAPE_ONE, set_chat},
+    {"ignore-stop", NULL, NULL, "go on past the stop ids", FOR_BATCH, SHAPE_ONE, set_ignore_stop},
+    {"teacher-force", NULL, NULL, "no generation: the most likely id after every position",
+     FOR_BATCH, SHAPE_ONE, set_teacher_force},
+    {"logits", NULL, "FILE", "logits, little-endian fp32, a row for each computed position",
+     FOR_BATCH, SHAPE_ONE, set_logits},
+    {"json", NULL, "FILE", "the result as JSON; - is stdout instead of the text", FOR_BATCH, SHAPE_ONE,
+     set_json},
+    {"trace", NULL, "FILE", "the experts asked for, in order", FOR_BATCH, SHAPE_ONE, set_trace},
+    {"dump-routing", NULL, NULL, "adds each position's experts to the JSON", FOR_BATCH, SHAPE_ONE,
+     set_dump_routing},
+
+    {NULL, "ui.theme", "NAME", "auto, dark, light or mono", 0, SHAPE_ONE, set_theme},
+    {NULL, "ui.graph", "NAME", "auto, braille, block or ascii", 0, SHAPE_ONE, set_graph},
+    {NULL, "ui.notify", "NAME", "auto, bell, osc or off", 0, SHAPE_ONE, set_notify},
+    {NULL, "ui.panes", "LIST", "panes in order: timing, disk, hits, experts, memory", 0, SHAPE_LIST,
+     set_pane},
+};
+const size_t n_settings = sizeof settings / sizeof settings[0];

@@ -1,0 +1,70 @@
+/* settings.h - everything a run can be told, in one table.
+ *
+ * A row is an option of the command line, a key of a profile, or both, with its help text and the
+ * function that takes the value. Parsing, --help, the manual page and the profile reader walk this
+ * table; a new setting is one function and one row. */
+#ifndef K3CHAT_SETTINGS_H
+#define K3CHAT_SETTINGS_H
+
+#include "run_config.h"
+
+/* Where an option may stand. */
+enum setting_mode {
+    FOR_CHAT = 1,
+    FOR_BATCH = 2,
+    FOR_DOCTOR = 4,
+    FOR_VERIFY = 8,
+};
+#define FOR_BOTH (FOR_CHAT | FOR_BATCH)
+
+enum prompt_kind {
+    PROMPT_NONE,
+    PROMPT_IDS,       /* text holds the ids */
+    PROMPT_IDS_FILE,
+    PROMPT_TEXT,
+    PROMPT_TEXT_FILE,
+    PROMPT_CHAT,      /* text names a file of messages */
+};
+
+struct batch_request {
+    enum prompt_kind kind;
+    const char *prompt_option; /* as typed, for messages */
+    const char *text;          /* its value: a path or the prompt itself */
+    bool teacher_force;
+    bool dump_routing;
+    const char *logits_path, *json_path; /* or NULL */
+};
+
+/* What the command line asks for. */
+struct request {
+    struct run_config run;
+    const char *profile;        /* --profile as given, or NULL */
+    bool batch;                 /* --batch was given */
+    struct batch_request todo;
+};
+
+void request_init(struct request *r);
+void request_free(struct request *r);
+
+enum setting_shape {
+    SHAPE_ONE,
+    SHAPE_LIST, /* a list; take() is called for each element */
+    SHAPE_PATH, /* ~ is expanded; a relative path counts from the profile's folder */
+};
+
+struct setting {
+    const char *option;  /* without the dashes; NULL = in profiles only */
+    const char *key;     /* "memory.budget"; NULL = on the command line only */
+    const char *arg;     /* what --help calls the value; NULL = a flag */
+    const char *help;
+    unsigned modes;      /* enum setting_mode, ORed */
+    enum setting_shape shape; /* of the value in a profile */
+    /* Puts the value into the request. The message says what is wrong with the value alone; the
+     * caller puts the option or the place in the file before it. */
+    enum k3_status (*take)(struct request *r, const char *value, struct k3_error *err);
+};
+
+extern const struct setting settings[];
+extern const size_t n_settings;
+
+#endif

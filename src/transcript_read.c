@@ -1,0 +1,389 @@
+/* transcript_read.c - from bytes to a conversation; see transcript.h. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transcript.h"
+
+/* A message with its own flags while the file is being read. */
+struct entry {
+    struct message m;
+    bool withdrawn;
+};
+
+struct reading {
+    const char *path;
+    size_t line;
+    struct entry *v; /* in rising order of id */
+    size_t n, cap;
+    int64_t tip; /* id of the last message of the conversation, 0 = none */
+    struct k3_error *err;
+};
+
+#define FAIL_LINE(rd, ...) (k3_fail((rd)->err, K3_FAILED, __VA_ARGS__), fail_line(rd))
+
+static enum k3_status fail_line(struct reading *rd)
+{
+    return k3_fail_in(rd->err, "%s: line %zu", rd->path, rd->line);
+}
+
+static struct entry *find(struct reading *rd, int64_t id)
+{
+    size_t lo = 0, hi = rd->n;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (rd->v[mid].m.id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < rd->n && rd->v[lo].m.id == id ? &rd->v[lo] : NULL;
+}
+
+/* ---- fields ------------------------------------------------------------------------------ */
+
+static enum k3_status get_int(struct reading *rd, const json_t *rec, const char *field, int64_t min,
+                              int64_t max, int64_t *out)
+{
+    const json_t *j = json_object_get(rec, field);
+    if (!json_is_integer(j))
+        return FAIL_LINE(rd, "'%s' is %s", field, j == NULL ? "missing" : "no whole number");
+    const int64_t v = json_integer_value(j);
+    if (v < min || v > max)
+        return FAIL_LINE(rd, "'%s' is out of range: %lld", field, (long long)v);
+    *out = v;
+    return K3_OK;
+}
+
+static enum k3_status get_count(struct reading *rd, const json_t *rec, const char *field,
+                                uint32_t *out)
+{
+    int64_t v = 0;
+    if (json_object_get(rec, field) == NULL)
+        return K3_OK;
+    if (get_int(rd, rec, field, 0, UINT32_MAX, &v) != K3_OK)
+        return rd->err->status;
+    *out = (uint32_t)v;
+    return K3_OK;
+}
+
+static enum k3_status add_ids(struct reading *rd, const json_t *rec, struct k3_ids *ids)
+{
+    const json_t *list = json_object_get(rec, "ids");
+    if (list == NULL)
+        return K3_OK;
+    if (!json_is_array(list))
+        return FAIL_LINE(rd, "'ids' is no array");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *j = json_array_get(list, i);
+        if (!json_is_integer(j) || json_integer_value(j) < 0 || json_integer_value(j) > INT32_MAX)
+            return FAIL_LINE(rd, "'ids' holds something that is no token id");
+        if (k3_ids_push(ids, (int32_t)json_integer_value(j), rd->err) != K3_OK)
+            return fail_line(rd);
+    }
+    return K3_OK;
+}
+
+static enum k3_status get_finish(struct reading *rd, const json_t *rec, enum session_finish *out)
+{
+    const json_t *j = json_object_get(rec, "finish");
+    *out = FINISH_STOP;
+    if (j == NULL)
+        return K3_OK;
+    for (int f = FINISH_STOP; f <= FINISH_ERROR; f++) {
+        if (json_is_string(j) &&
+            strcmp(json_string_value(j), session_finish_name((enum session_finish)f)) == 0) {
+            *out = (enum session_finish)f;
+            return K3_OK;
+        }
+    }
+    return FAIL_LINE(rd, "'finish' is none of stop, length, cancelled and error");
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+/* id, parent and time; the parent must be there and not taken back. */
+static enum k3_status get_place(struct reading *rd, const json_t *rec, struct message *m)
+{
+    if (get_int(rd, rec, "id", 1, INT64_MAX, &m->id) != K3_OK ||
+        get_int(rd, rec, "time", 0, INT64_MAX, &m->time) != K3_OK)
+        return rd->err->status;
+    const json_t *parent = json_object_get(rec, "parent");
+    if (parent == NULL)
+        return FAIL_LINE(rd, "'parent' is missing");
+    if (json_is_null(parent))
+        return K3_OK;
+    if (get_int(rd, rec, "parent", 1, INT64_MAX, &m->parent) != K3_OK)
+        return rd->err->status;
+    if (m->parent >= m->id || find(rd, m->parent) == NULL)
+        return FAIL_LINE(rd, "'parent' %lld is no earlier message", (long long)m->parent);
+    return K3_OK;
+}
+
+/* A new entry behind the others; takes over what m holds. */
+static enum k3_status add_entry(struct reading *rd, struct message *m)
+{
+    if (rd->n > 0 && m->id <= rd->v[rd->n - 1].m.id) {
+        const long long id = (long long)m->id;
+        message_free(m);
+        return FAIL_LINE(rd, "'id' %lld is not above the ids before it", id);
+    }
+    if (rd->n == rd->cap) {
+        const size_t cap = rd->cap == 0 ? 64 : 2 * rd->cap;
+        struct entry *v = realloc(rd->v, cap * sizeof *v);
+        if (v == NULL) {
+            message_free(m);
+            return k3_fail_memory(rd->err, rd->path, cap * sizeof *v);
+        }
+        rd->v = v;
+        rd->cap = cap;
+    }
+    rd->tip = m->id;
+    rd->v[rd->n++] = (struct entry){.m = *m};
+    return K3_OK;
+}
+
+/* Fields of a record that are about the message and do not belong to it. */
+static const char *const meta_fields[] = {"type",   "id",     "parent",           "time",
+                                          "ids",    "finish", "tokens",           "reasoning_tokens",
+                                          "seconds", "settings", "figures"};
+
+static json_t *strip_meta(const json_t *rec)
+{
+    json_t *body = json_copy((json_t *)rec);
+    for (size_t i = 0; body != NULL && i < sizeof meta_fields / sizeof meta_fields[0]; i++)
+        json_object_del(body, meta_fields[i]);
+    return body;
+}
+
+static enum k3_status fill_message(struct reading *rd, const json_t *rec, struct message *m)
+{
+    if (!json_is_string(json_object_get(rec, "role")))
+        return FAIL_LINE(rd, "'role' is missing or no string");
+    const json_t *seconds = json_object_get(rec, "seconds");
+    if (seconds != NULL && !json_is_number(seconds))
+        return FAIL_LINE(rd, "'seconds' is no number");
+    m->seconds = json_number_value(seconds);
+    if (add_ids(rd, rec, &m->ids) != K3_OK || get_count(rd, rec, "tokens", &m->tokens) != K3_OK ||
+        get_count(rd, rec, "reasoning_tokens", &m->reasoning_tokens) != K3_OK ||
+        get_finish(rd, rec, &m->finish) != K3_OK)
+        return rd->err->status;
+    m->body = strip_meta(rec);
+    return m->body == NULL ? k3_fail_memory(rd->err, rd->path, 0) : K3_OK;
+}
+
+static enum k3_status take_message(struct reading *rd, const json_t *rec)
+{
+    struct message m = {0};
+    if (get_place(rd, rec, &m) != K3_OK || fill_message(rd, rec, &m) != K3_OK) {
+        message_free(&m);
+        return rd->err->status;
+    }
+    struct entry *e = find(rd, m.id);
+    if (e == NULL)
+        return add_entry(rd, &m);
+    if (!e->m.unfinished || e->m.parent != m.parent) {
+        const long long id = (long long)m.id;
+        message_free(&m);
+        return FAIL_LINE(rd, "'id' %lld is there already", id);
+    }
+    message_free(&e->m);
+    e->m = m;
+    rd->tip = m.id;
+    return K3_OK;
+}
+
+/* Adds a partial record's text to a field of the body. */
+static enum k3_status add_text(struct reading *rd, const json_t *rec, const char *field,
+                               struct message *m)
+{
+    const json_t *more = json_object_get(rec, field);
+    if (more == NULL)
+        return K3_OK;
+    if (!json_is_string(more))
+        return FAIL_LINE(rd, "'%s' is no string", field);
+    size_t n = 0;
+    const char *old = message_text(m, field, &n);
+    const size_t k = json_string_length(more);
+    char *joined = malloc(n + k + 1);
+    if (joined == NULL)
+        return k3_fail_memory(rd->err, rd->path, n + k);
+    memcpy(joined, old, n);
+    memcpy(joined + n, json_string_value(more), k);
+    json_t *j = json_stringn(joined, n + k);
+    free(joined);
+    if (j == NULL || json_object_set_new(m->body, field, j) != 0)
+        return k3_fail_memory(rd->err, rd->path, n + k);
+    return K3_OK;
+}
+
+/* The first partial record of an answer makes its entry. */
+static enum k3_status begin_partial(struct reading *rd, struct message *m)
+{
+    m->unfinished = true;
+    m->finish = FINISH_CANCELLED;
+    m->body = body_new("assistant", "", 0, rd->err);
+    return m->body == NULL ? rd->err->status : add_entry(rd, m);
+}
+
+static enum k3_status take_partial(struct reading *rd, const json_t *rec)
+{
+    struct message place = {0};
+    int64_t from = 0;
+    if (get_place(rd, rec, &place) != K3_OK ||
+        get_int(rd, rec, "from", 0, UINT32_MAX, &from) != K3_OK)
+        return rd->err->status;
+    const struct message at = place;
+    if (find(rd, at.id) == NULL && begin_partial(rd, &place) != K3_OK)
+        return rd->err->status;
+    struct message *m = &find(rd, at.id)->m;
+    if (!m->unfinished || m->parent != at.parent)
+        return FAIL_LINE(rd, "'id' %lld is there already", (long long)at.id);
+    if ((size_t)from != m->ids.n)
+        return FAIL_LINE(rd, "'from' is %lld, but %zu tokens came before", (long long)from,
+                         m->ids.n);
+    if (add_ids(rd, rec, &m->ids) != K3_OK ||
+        get_count(rd, rec, "reasoning_tokens", &m->reasoning_tokens) != K3_OK ||
+        add_text(rd, rec, "reasoning_content", m) != K3_OK ||
+        add_text(rd, rec, "content", m) != K3_OK)
+        return rd->err->status;
+    m->tokens = (uint32_t)m->ids.n;
+    m->seconds = at.time > m->time ? (double)(at.time - m->time) : 0;
+    return K3_OK;
+}
+
+static enum k3_status take_cancel(struct reading *rd, const json_t *rec)
+{
+    int64_t id = 0;
+    if (get_int(rd, rec, "id", 1, INT64_MAX, &id) != K3_OK)
+        return rd->err->status;
+    struct entry *e = find(rd, id);
+    if (e == NULL)
+        return FAIL_LINE(rd, "'id' %lld is no earlier message", (long long)id);
+    e->withdrawn = true;
+    if (rd->tip == id)
+        rd->tip = e->m.parent;
+    return K3_OK;
+}
+
+static const struct record_kind {
+    const char *type;
+    enum k3_status (*take)(struct reading *, const json_t *);
+} record_kinds[] = {
+    {"message", take_message},
+    {"partial", take_partial},
+    {"cancel", take_cancel},
+};
+
+static enum k3_status take_record(struct reading *rd, const json_t *rec)
+{
+    const json_t *type = json_object_get(rec, "type");
+    if (!json_is_string(type))
+        return FAIL_LINE(rd, "'type' is missing or no string");
+    for (size_t i = 0; i < sizeof record_kinds / sizeof record_kinds[0]; i++)
+        if (strcmp(json_string_value(type), record_kinds[i].type) == 0)
+            return record_kinds[i].take(rd, rec);
+    return FAIL_LINE(rd, "a record of type '%.40s' is not known to this version of the program",
+                     json_string_value(type));
+}
+
+static enum k3_status take_header(struct reading *rd, const json_t *rec)
+{
+    const json_t *format = json_object_get(rec, "format");
+    if (!json_is_string(format) || strcmp(json_string_value(format), "k3chat-transcript") != 0)
+        return FAIL_LINE(rd, "this is no transcript: 'format' is not \"k3chat-transcript\"");
+    int64_t version = 0;
+    if (get_int(rd, rec, "version", 1, INT64_MAX, &version) != K3_OK)
+        return rd->err->status;
+    if (version > TRANSCRIPT_VERSION)
+        return FAIL_LINE(rd, "format version %lld is newer than this program, which reads %d",
+                         (long long)version, TRANSCRIPT_VERSION);
+    return K3_OK;
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+/* The chain from the tip to the first message becomes the conversation. */
+static enum k3_status build(struct reading *rd, struct conversation *c)
+{
+    size_t depth = 0;
+    for (int64_t id = rd->tip; id != 0; id = find(rd, id)->m.parent)
+        depth++;
+    struct entry **chain = calloc(depth + 1, sizeof *chain);
+    if (chain == NULL)
+        return k3_fail_memory(rd->err, rd->path, depth * sizeof *chain);
+    size_t i = depth;
+    for (int64_t id = rd->tip; id != 0; id = chain[i]->m.parent)
+        chain[--i] = find(rd, id);
+    enum k3_status status = K3_OK;
+    for (i = 0; status == K3_OK && i < depth; i++)
+        if (!chain[i]->withdrawn) {
+            struct message copy = chain[i]->m; /* the entry's parts move into the conversation */
+            chain[i]->m.body = NULL;
+            chain[i]->m.ids = (struct k3_ids){0};
+            status = conversation_push(c, &copy, rd->err);
+        }
+    free(chain);
+    return status;
+}
+
+/* One line; *torn when it is the last one and no JSON. */
+static enum k3_status take_line(struct reading *rd, const char *text, size_t n, bool last,
+                                bool *torn)
+{
+    json_error_t why;
+    json_t *rec = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (rec == NULL) {
+        *torn = last;
+        return last ? K3_OK : FAIL_LINE(rd, "no valid JSON in the middle of the file: %s", why.text);
+    }
+    enum k3_status status;
+    if (!json_is_object(rec))
+        status = FAIL_LINE(rd, "a record is a JSON object, this is none");
+    else
+        status = rd->line == 1 ? take_header(rd, rec) : take_record(rd, rec);
+    json_decref(rec);
+    return status;
+}
+
+static enum k3_status take_lines(struct reading *rd, const char *text, size_t len,
+                                 struct transcript_contents *out)
+{
+    while (out->whole < len) {
+        const char *at = text + out->whole;
+        const char *nl = memchr(at, '\n', len - out->whole);
+        if (nl == NULL) {
+            out->torn = true;
+            return K3_OK;
+        }
+        rd->line++;
+        const size_t n = (size_t)(nl - at);
+        if (take_line(rd, at, n, out->whole + n + 1 == len, &out->torn) != K3_OK)
+            return rd->err->status;
+        if (out->torn)
+            return K3_OK;
+        out->whole += n + 1;
+        out->records += rd->line > 1;
+        out->has_header = true;
+    }
+    return K3_OK;
+}
+
+enum k3_status transcript_parse(const char *text, size_t len, const char *path,
+                                struct transcript_contents *out, struct k3_error *err)
+{
+    struct reading rd = {.path = path, .err = err};
+    memset(out, 0, sizeof *out);
+    enum k3_status status = take_lines(&rd, text, len, out);
+    if (status == K3_OK)
+        status = build(&rd, &out->conversation);
+    if (rd.n > 0)
+        out->last_id = rd.v[rd.n - 1].m.id;
+    for (size_t i = 0; i < rd.n; i++)
+        message_free(&rd.v[i].m);
+    free(rd.v);
+    if (status != K3_OK)
+        conversation_free(&out->conversation);
+    return status;
+}
