@@ -29,6 +29,8 @@ struct k3_synth {
     uint32_t mla_every;                /* one-based layers i with i % mla_every == 0, and the last */
     uint32_t experts, top_k, shared, latent, inner; /* latent, inner: multiples of 32 */
     uint32_t vocab;                    /* ranks of the tokenizer + 256; at least 512 */
+    uint32_t routed_scale;             /* routed_scaling_factor in sixteenths: 16 = 1.0 */
+    uint32_t no_renorm, no_latent_norm; /* moe_renormalize, latent_moe_use_norm false */
     /* storage; 0 = as released */
     uint32_t scatter;      /* n > 0: n shards, tensors dealt out and ordered at random */
     uint32_t f32_small;    /* vectors and the router as F32 */

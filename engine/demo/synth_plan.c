@@ -134,14 +134,15 @@ static void put_kda(struct maker *m)
     put_vector(m, "self_attn.o_norm.weight", SYNTH_NORM, d, 0.1f);
 }
 
+/* The inputs of the two latent norms are small, so that a wrong eps in them is seen. */
 static void put_mla(struct maker *m)
 {
     const struct k3_synth *s = m->s;
     const uint32_t e = s->hidden;
-    put_matrix(m, "self_attn.q_a_proj", s->q_lora, e, 1);
+    put_matrix(m, "self_attn.q_a_proj", s->q_lora, e, 0.05);
     put_norm(m, "self_attn.q_a_layernorm", s->q_lora);
     put_matrix(m, "self_attn.q_b_proj", s->heads * (s->nope + s->rope), s->q_lora, 1.7);
-    put_matrix(m, "self_attn.kv_a_proj_with_mqa", s->kv_lora + s->rope, e, 1);
+    put_matrix(m, "self_attn.kv_a_proj_with_mqa", s->kv_lora + s->rope, e, 0.1);
     put_norm(m, "self_attn.kv_a_layernorm", s->kv_lora);
     put_matrix(m, "self_attn.kv_b_proj", s->heads * (s->nope + s->v_dim), s->kv_lora, 1);
     put_matrix(m, "self_attn.g_proj", s->heads * s->v_dim, e, 1);
@@ -211,7 +212,8 @@ static void put_moe(struct maker *m)
     put_vector(m, "block_sparse_moe.gate.e_score_correction_bias", SYNTH_BIAS, s->experts, 0.1f);
     put_matrix(m, "block_sparse_moe.routed_expert_down_proj", s->latent, s->hidden, 1);
     put_matrix(m, "block_sparse_moe.routed_expert_up_proj", s->hidden, s->latent, 0.8);
-    put_norm(m, "block_sparse_moe.routed_expert_norm", s->latent);
+    if (!s->no_latent_norm)
+        put_norm(m, "block_sparse_moe.routed_expert_norm", s->latent);
     put_mlp(m, "block_sparse_moe.shared_experts.", s->inner * s->shared, 0.13);
     put_experts(m);
 }

@@ -56,9 +56,10 @@ static void put_text_config(FILE *f, const struct k3_synth *s)
             s->heads, s->heads, s->q_lora, s->kv_lora, s->nope, s->rope, s->v_dim);
     fprintf(f, "  \"num_experts\": %u, \"num_experts_per_token\": %u, \"num_shared_experts\": %u, "
             "\"routed_expert_hidden_size\": %u,\n  \"moe_intermediate_size\": %u, "
-            "\"routed_scaling_factor\": 1.0, \"moe_renormalize\": true, "
-            "\"latent_moe_use_norm\": true,\n", s->experts, s->top_k, s->shared, s->latent,
-            s->inner);
+            "\"routed_scaling_factor\": %u.%04u, \"moe_renormalize\": %s, "
+            "\"latent_moe_use_norm\": %s,\n", s->experts, s->top_k, s->shared, s->latent,
+            s->inner, s->routed_scale / 16, s->routed_scale % 16 * 625,
+            s->no_renorm ? "false" : "true", s->no_latent_norm ? "false" : "true");
     fprintf(f, "  \"moe_router_activation_func\": \"sigmoid\", \"num_expert_group\": 1, "
             "\"topk_group\": 1, \"moe_layer_freq\": 1,\n  \"first_k_dense_replace\": %u, "
             "\"intermediate_size\": %u, \"attn_res_block_size\": %u,\n",
