@@ -41,22 +41,28 @@ struct k3_tape_plan {
     uint64_t head_bytes;
     uint64_t largest_window;      /* the largest k3_io_window of a block: the ring's least size */
 };
+/* On failure the plan is empty. */
 enum k3_status k3_tape_plan_make(struct k3_tape_plan *p, const struct k3_tape_matrix *m, size_t n,
                                  uint64_t block_bytes, struct k3_error *err);
 /* Marks blocks resident, spread evenly along the tape, so that their windows (rounded as memory is
- * taken) fit into `bytes`. Returns the memory they take. */
+ * taken) fit into `bytes`. Returns the memory they take. Forgets what was marked before. */
 uint64_t k3_tape_plan_residents(struct k3_tape_plan *p, uint64_t bytes);
 void k3_tape_plan_free(struct k3_tape_plan *p);
 
 struct k3_tape;
 
-/* Takes over the plan. ring_bytes >= largest_window unless every block is resident. */
+/* What a tape takes besides ring and residents: the plan itself and a request per block. */
+uint64_t k3_tape_table_bytes(const struct k3_tape_plan *p);
+
+/* Takes over the plan (on failure it stays the caller's); m is not kept. ring_bytes >=
+ * largest_window unless every block is resident, and then there is no ring. Allocates ring and
+ * residents, each rounded by k3_io_round(), and begins to read. One thread at a time. */
 struct k3_tape *k3_tape_open(struct k3_io *io, const struct k3_tape_matrix *m, size_t n,
                              struct k3_tape_plan *plan, uint64_t ring_bytes, struct k3_error *err);
 void k3_tape_close(struct k3_tape *t);
 
 /* Starts a pass; the reader goes into the head blocks only if with_head. The reader starts on the
- * blocks of the following pass when it is through. */
+ * blocks of the following pass when it is through. A pass that is under way is abandoned. */
 void k3_tape_begin(struct k3_tape *t, bool with_head);
 
 struct k3_rows {
@@ -65,12 +71,15 @@ struct k3_rows {
 };
 /* The next pieces of matrix m (the one whose turn it is): waits for the first, adds those behind it
  * that are already there, up to max. *n = 0 when the matrix has been handed out whole. The data
- * stay valid until k3_tape_release(). */
+ * stay valid until k3_tape_release(); until then the ring holds them, so that a caller who never
+ * releases is refused once it is full. After a failed read every call fails until
+ * k3_tape_rewind(), which tries again. */
 enum k3_status k3_tape_next(struct k3_tape *t, uint32_t m, struct k3_rows *rows, size_t max,
                             size_t *n, struct k3_error *err);
 /* All pieces handed out so far have been used. */
 void k3_tape_release(struct k3_tape *t);
-/* Abandons a pass in the middle: the next one begins at the first matrix. */
+/* Abandons a pass in the middle: the next one begins at the first matrix. Waits for the reads in
+ * flight; resident blocks that came in stay. */
 void k3_tape_rewind(struct k3_tape *t);
 
 double k3_tape_wait_seconds(const struct k3_tape *t);   /* blocked in k3_tape_next, ever */
