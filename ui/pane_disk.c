@@ -1,0 +1,48 @@
+/* pane_disk.c - how much of the time the compute waits for the disk, and what the disk gives. */
+#include <config.h>
+
+#include "format.h"
+#include "graph.h"
+#include "pane.h"
+
+static void draw_rates(const struct ui_model *m, struct grid *g, const struct rect *r, int row,
+                       const struct step_stats *s)
+{
+    char b[32];
+    const double bytes = (double)(s->bytes_trunk + s->bytes_experts);
+    const double rate = m->live_rate >= 0 ? m->live_rate : s->seconds > 0 ? bytes / s->seconds : -1;
+    const int col = pane_field(g, r, row, 0, "read", fmt_rate(b, sizeof b, rate));
+    if (s->device_busy_s > 0)
+        pane_field(g, r, row, col + 2, "when busy", fmt_rate(b, sizeof b, bytes / s->device_busy_s));
+}
+
+static void draw_bytes(struct grid *g, const struct rect *r, int row, const struct step_stats *s)
+{
+    char b[32];
+    const double tokens = s->tokens > 0 ? s->tokens : 1;
+    const int col = pane_field(g, r, row, 0, "per token",
+                               fmt_bytes(b, sizeof b, (double)(s->bytes_trunk + s->bytes_experts) / tokens));
+    pane_field(g, r, row, col + 2, "busy", fmt_percent(b, sizeof b, step_device_busy(s)));
+}
+
+void pane_disk_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    const char *what;
+    const struct step_stats *s = pane_step(m, &what);
+    char b[32];
+    if (!s) {
+        pane_nothing_yet(g, r);
+        return;
+    }
+    int col = grid_puts(g, r, 0, 0, INK_VALUE, fmt_percent(b, sizeof b, step_wait(s)));
+    col = grid_puts(g, r, 0, col + 2, INK_GRAPH, "trunk ");
+    col = grid_puts(g, r, 0, col, INK_TEXT, fmt_percent(b, sizeof b, step_wait_trunk(s)));
+    col = grid_puts(g, r, 0, col + 2, INK_GRAPH2, "experts ");
+    grid_puts(g, r, 0, col, INK_TEXT, fmt_percent(b, sizeof b, step_wait_experts(s)));
+    graph_bar(g, r, 1, 0, r->cols, step_wait_trunk(s), INK_GRAPH, step_wait_experts(s), INK_GRAPH2);
+    draw_rates(m, g, r, 2, s);
+    if (r->rows >= 4)
+        draw_bytes(g, r, 3, s);
+    if (r->rows >= 6)
+        pane_graph(m, g, r, 4, step_wait, 1, "100 %");
+}

@@ -1,0 +1,81 @@
+/* pane_experts.c - which layers find their experts in memory: hits lately, layer by layer. */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "format.h"
+#include "graph.h"
+#include "pane.h"
+
+#define SCALE_COLS 6
+#define MAX_SAMPLES 1024
+
+static void count_slots(const struct ui_model *m, uint64_t *used, uint64_t *slots)
+{
+    *used = *slots = 0;
+    for (size_t i = 0; i < m->n_layers; i++) {
+        *used += m->layers[i].counts.used;
+        *slots += m->layers[i].counts.slots;
+    }
+}
+
+/* The mean of the layers [from, to) that know theirs. */
+static double mean_hits(const struct ui_model *m, size_t from, size_t to)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = from; i < to && i < m->n_layers; i++) {
+        const double v = model_layer_hits(m, i);
+        if (v >= 0) {
+            sum += v;
+            n++;
+        }
+    }
+    return n > 0 ? sum / (double)n : -1;
+}
+
+static void draw_profile(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    const struct rect room = {r->row, r->col + SCALE_COLS, r->rows - 1, r->cols - SCALE_COLS};
+    size_t n = graph_capacity(&room, m->graph);
+    if (n > MAX_SAMPLES)
+        n = MAX_SAMPLES;
+    if (n > m->n_layers)
+        n = m->n_layers;
+    if (n == 0 || room.rows < 1)
+        return;
+    double samples[MAX_SAMPLES];
+    for (size_t i = 0; i < n; i++)
+        samples[i] = mean_hits(m, i * m->n_layers / n, (i + 1) * m->n_layers / n);
+    const int per = graph_samples_per_cell(m->graph), cols = ((int)n + per - 1) / per;
+    if (per == 2 && n % 2)
+        samples[n++] = -1;
+    const struct rect area = {room.row, room.col, room.rows, cols};
+    graph_draw(g, &area, INK_GRAPH, m->graph, samples, n, 1);
+    grid_puts_right(g, r, 0, SCALE_COLS - 1, INK_DIM, "100 %");
+    grid_puts_right(g, r, room.rows, SCALE_COLS - 1, INK_DIM, "layer");
+    grid_puts(g, &room, room.rows, 0, INK_DIM, "");
+    const struct rect axis = {room.row + room.rows, room.col, 1, room.cols};
+    char b[16];
+    grid_puts(g, &axis, 0, 0, INK_DIM, "0");
+    snprintf(b, sizeof b, "%zu", m->n_layers - 1);
+    grid_puts_right(g, &axis, 0, cols > 4 ? cols : 4, INK_DIM, b);
+}
+
+void pane_experts_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    char a[32], b[32], size[32];
+    uint64_t used, slots;
+    count_slots(m, &used, &slots);
+    if (m->n_layers == 0) {
+        pane_nothing_yet(g, r);
+        return;
+    }
+    int col = grid_puts(g, r, 0, 0, INK_LABEL, "kept ");
+    col = grid_puts(g, r, 0, col, INK_VALUE, fmt_count(a, sizeof a, used));
+    col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_count(b, sizeof b, slots));
+    grid_puts(g, r, 0, col + 2, INK_TEXT,
+              fmt_bytes(size, sizeof size, (double)m->st.metrics.expert_bytes_resident));
+    const struct rect rest = {r->row + 1, r->col, r->rows - 1, r->cols};
+    draw_profile(m, g, &rest);
+}

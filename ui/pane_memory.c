@@ -1,0 +1,49 @@
+/* pane_memory.c - memory against the budget, and what the plan gives to whom. */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "format.h"
+#include "graph.h"
+#include "pane.h"
+
+struct part {
+    const char *name;
+    uint64_t bytes;
+};
+
+/* Two parts a row: the ones that grow with the budget first. */
+static void draw_parts(const struct k3_plan *p, struct grid *g, const struct rect *r, int row)
+{
+    const struct part parts[] = {
+        {"experts", p->experts}, {"trunk", p->residents}, {"ring", p->ring},
+        {"staging", p->staging}, {"state", p->state}, {"latents", p->latent},
+        {"working", p->activations}, {"vectors", p->vectors}, {"index", p->index},
+        {"program", p->program},
+    };
+    const int half = r->cols / 2;
+    char b[32];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && row < r->rows; i++) {
+        const int col = i % 2 ? half + 1 : 0;
+        grid_puts(g, r, row, col, INK_LABEL, parts[i].name);
+        grid_puts_right(g, r, row, col + half - 1, INK_TEXT,
+                        fmt_bytes(b, sizeof b, (double)parts[i].bytes));
+        row += i % 2;
+    }
+}
+
+void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    const struct session_status *st = &m->st;
+    char b[32];
+    const double budget = (double)st->plan.budget;
+    const bool over = budget > 0 && (double)st->rss > budget;
+    int col = grid_puts(g, r, 0, 0, over ? INK_BAD : INK_VALUE, fmt_bytes(b, sizeof b, (double)st->rss));
+    if (budget > 0)
+        col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_bytes(b, sizeof b, budget));
+    pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
+    graph_bar(g, r, 1, 0, r->cols, budget > 0 ? (double)st->rss / budget : 0,
+              over ? INK_BAD : INK_GRAPH, 0, INK_GRAPH);
+    if (r->rows > 2 && st->plan.total > 0)
+        draw_parts(&st->plan, g, r, 2);
+}

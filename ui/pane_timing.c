@@ -1,0 +1,61 @@
+/* pane_timing.c - how long tokens take: now, on average, at worst, and where the running one is. */
+#include <config.h>
+
+#include "format.h"
+#include "graph.h"
+#include "pane.h"
+
+static void draw_figures(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    const struct session_status *st = &m->st;
+    char b[32];
+    if (!(st->last_step_seconds > 0)) {
+        pane_nothing_yet(g, r);
+        return;
+    }
+    int col = grid_puts(g, r, 0, 0, INK_LABEL, "now ");
+    col = grid_puts(g, r, 0, col, INK_VALUE, fmt_seconds(b, sizeof b, st->last_step_seconds));
+    col = pane_field(g, r, 0, col + 1, "avg", fmt_seconds(b, sizeof b, st->mean_step_seconds));
+    pane_field(g, r, 0, col + 1, "p95", fmt_seconds(b, sizeof b, st->p95_step_seconds));
+}
+
+/* Where the running token, or chunk of the prompt, is. */
+static void draw_progress(const struct ui_model *m, struct grid *g, const struct rect *r, int row)
+{
+    const struct k3_metrics *k = &m->st.metrics;
+    char b[32];
+    if (!k->running || k->layers == 0) {
+        if (m->st.mean_step_seconds > 0) {
+            const int col = grid_puts(g, r, row, 0, INK_LABEL, "100 tokens take about ");
+            grid_puts(g, r, row, col, INK_TEXT,
+                      fmt_about(b, sizeof b, 100 * m->st.mean_step_seconds));
+        }
+        return;
+    }
+    int col = grid_printf(g, r, row, 0, INK_TEXT, "layer %2u/%u ", k->layer, k->layers);
+    const double age = m->st.step_seconds > 0 ? m->st.step_seconds : m->st.phase_seconds;
+    const int end = r->cols - 7;
+    if (end - col >= 4)
+        graph_bar(g, r, row, col, end - col, (double)k->layer / k->layers, INK_GRAPH, 0, INK_GRAPH);
+    grid_puts_right(g, r, row, r->cols, INK_TEXT, fmt_clock(b, sizeof b, age));
+}
+
+void pane_timing_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    double longest = 0;
+    char b[32];
+    draw_figures(m, g, r);
+    draw_progress(m, g, r, 1);
+    for (size_t i = 0; i < graph_capacity(r, m->graph); i++) {
+        const struct step_stats *s = history_back(&m->steps, i);
+        if (s && s->seconds > longest)
+            longest = s->seconds;
+    }
+    if (longest > 0) {
+        const double max = graph_nice_max(longest);
+        pane_graph(m, g, r, 2, step_seconds_of, max,
+                   max < 1 ? fmt_seconds(b, sizeof b, max)
+                           : max < 1000 ? (snprintf(b, sizeof b, "%.0f s", max), b)
+                                        : fmt_about(b, sizeof b, max));
+    }
+}
