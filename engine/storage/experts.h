@@ -33,6 +33,7 @@ struct k3_expert_shape {
 
 struct k3_experts_config {
     struct k3_io *io;
+    const struct k3_checkpoint *checkpoint; /* for messages; NULL = without file names; kept */
     struct k3_expert_shape shape;
     const struct k3_expert_place *places;   /* [layers][n_experts], kept by the caller */
     const uint32_t *layer_numbers;          /* [layers], for messages and the trace; kept */
@@ -53,7 +54,7 @@ struct k3_expert_job {
     struct k3_expert_data data;
 };
 
-/* requests = resident + prefetched + waited. A use counts when its layer ends, with all its requests:
+/* requests = resident + prefetched + waited. A use counts when its layer ends, with all requests:
  *   resident    in memory before begin()
  *   prefetched  read in this step, and there each time that next() looked for it
  *   waited      next() had nothing to give, and the arrival of w1 and w3 or of w2 ended the wait

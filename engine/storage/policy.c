@@ -290,7 +290,8 @@ static void lru_push(struct k3_keeper *k, uint32_t key)
 
 /* Once all uses have been touched they are the newest n of the list; the oldest of what exceeds
  * the capacity go. */
-static void lru_plan(struct k3_keeper *k, uint32_t layer, const struct k3_expert_use *uses, size_t n)
+static void lru_plan(struct k3_keeper *k, uint32_t layer, const struct k3_expert_use *uses,
+                     size_t n)
 {
     size_t others = k->count;
     for (size_t i = 0; i < n; i++) {

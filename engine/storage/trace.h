@@ -1,8 +1,8 @@
 /* trace.h - recorded expert requests: writing, reading, and replaying them for any capacity.
  *
- * The file is a row of little-endian int32 pairs (layer, expert) in the order in which the run asked:
- * layer by layer, within a layer token by token, within a token best first. Layers are the model's
- * zero-based numbers. There is no header; what the file does not say is found out from it:
+ * The file is a row of little-endian int32 pairs (layer, expert) in the order in which the run
+ * asked: layer by layer, within a layer token by token, within a token best first. Layers are the
+ * model's zero-based numbers. There is no header; what the file does not say is found out from it:
  *   top-k     a token's experts are distinct, and every run of pairs of one layer is a whole number
  *             of tokens
  *   passes    a new one begins when the layer number does not rise
@@ -92,11 +92,11 @@ const char *k3_replay_name(enum k3_replay r); /* "lru", "quota", "belady" */
 struct k3_replay_counts {
     uint64_t requests, hits;
     uint64_t decode_requests, decode_hits;
-    uint64_t reads;                /* experts read */
+    uint64_t uses, reads;          /* experts that steps asked for, once per step; read for them */
 };
-/* BELADY: the fewest reads that any policy with `slots` slots over all layers can do which reads
- * what a step misses at once and may refuse newcomers, if it knows the future. It bounds hits as
- * well wherever a step is one token. */
+/* BELADY: the fewest reads over the whole trace that any policy with `slots` slots over all layers
+ * can do, if it knows the future; it reads what a step misses at once and may refuse newcomers. In
+ * steps of one token, reads saved are hits. */
 enum k3_status k3_trace_replay(const struct k3_trace_steps *s, enum k3_replay r, uint32_t slots,
                                struct k3_replay_counts *out, struct k3_error *err);
 
