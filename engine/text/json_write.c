@@ -13,6 +13,8 @@ void k3_json_write_escaped(struct k3_buf *b, const char *text, size_t len)
 {
     static const char names[] = "btn?fr"; /* U+0008 .. U+000D; U+000B has no short form */
     size_t from = 0;
+    if (len == 0) /* text may be NULL then */
+        return;
     for (size_t i = 0; i < len; i++) {
         const unsigned char c = (unsigned char)text[i];
         if (c >= 0x20 && c != '"' && c != '\\')
