@@ -60,22 +60,25 @@ static inline float k3_keep_nan(float x, float from)
     return from != from ? k3_float(0x7fc00000u) : x;
 }
 
-/* exp: n = round(x * log2 e), r = x - n ln 2 in two fused steps, then (1 + (r + r^2 q(r))) times
- * 2^(n/2) times 2^(n - n/2): only the second product can round, so denormal results are right. */
+/* exp: n = round(x * log2 e); r + low = x - n ln 2, where r is exact; then 1 + r + (low + z^2 q(z)),
+ * z = r + low, with the rounding error of 1 + r carried along; times 2^(n/2) times 2^(n - n/2):
+ * only the second product can round, so denormal results are right. */
 static inline float k3_exp1(float x)
 {
     float c = x > K3_EXP_MAX ? K3_EXP_MAX : x;
     c = c < K3_EXP_MIN ? K3_EXP_MIN : c;
     const float t = fmaf(c, K3_LOG2E, K3_ROUND);
     const float n = t - K3_ROUND;
-    float r = fmaf(n, -K3_LN2_HI, c);
-    r = fmaf(n, -K3_LN2_LO, r);
-    float q = fmaf(K3_EXP_C5, r, K3_EXP_C4);
-    q = fmaf(q, r, K3_EXP_C3);
-    q = fmaf(q, r, K3_EXP_C2);
-    q = fmaf(q, r, K3_EXP_C1);
-    q = fmaf(q, r, K3_EXP_C0);
-    const float p = fmaf(r * r, q, r) + 1.0f;
+    const float r = fmaf(n, -K3_LN2_HI, c);
+    const float low = n * -K3_LN2_LO;
+    const float z = r + low;
+    float q = fmaf(K3_EXP_C5, z, K3_EXP_C4);
+    q = fmaf(q, z, K3_EXP_C3);
+    q = fmaf(q, z, K3_EXP_C2);
+    q = fmaf(q, z, K3_EXP_C1);
+    q = fmaf(q, z, K3_EXP_C0);
+    const float s = 1.0f + r;
+    const float p = s + ((r - (s - 1.0f)) + fmaf(z * z, q, low));
     const int32_t whole = (int32_t)(k3_bits(t) - K3_ROUND_BITS);
     const int32_t half = whole >> 1;
     const uint32_t rest = (uint32_t)whole - (uint32_t)half;

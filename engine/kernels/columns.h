@@ -1,0 +1,192 @@
+/* columns.h - kernels whose vector runs over the outputs: one accumulator per output, from +0,
+ * terms in rising index order, fused. */
+#ifndef K3_COLUMNS_H
+#define K3_COLUMNS_H
+
+enum {
+    RUN_ROWS = 128,   /* rows of one block of W^T x, so that the block stays in the first cache */
+    KDA_MAX = 1024,   /* largest head width of kda_step */
+};
+
+/* ---- W^T x ----------------------------------------------------------------------------------- */
+
+/* V vectors of columns (the last of n lanes) for T tokens over nr rows; y is continued unless
+ * `fresh`. */
+K3_INLINE void run_rows(enum format f, float *y, size_t ldy, bool fresh, const uint8_t *w,
+                        size_t ldw, size_t nr, const float *x, size_t ldx, size_t n, int V, int T)
+{
+    v16 acc[ACC_MAX];
+    K3_UNROLL
+    for (int t = 0; t < T; t++) {
+        K3_UNROLL
+        for (int v = 0; v < V; v++)
+            acc[t * V + v] = fresh ? v16_zero() : v16_load_n(y + (size_t)t * ldy + 16 * v, n);
+    }
+    for (size_t r = 0; r < nr; r++) {
+        v16 a[COLS_V];
+        K3_UNROLL
+        for (int v = 0; v < V; v++)
+            a[v] = n == 16 ? row_load(f, w, r * ldw + 16 * (size_t)v) : row_load_n(f, w, r * ldw, n);
+        K3_UNROLL
+        for (int t = 0; t < T; t++) {
+            const v16 b = v16_set1(x[(size_t)t * ldx + r]);
+            K3_UNROLL
+            for (int v = 0; v < V; v++)
+                acc[t * V + v] = v16_fma(a[v], b, acc[t * V + v]);
+        }
+    }
+    K3_UNROLL
+    for (int t = 0; t < T; t++) {
+        K3_UNROLL
+        for (int v = 0; v < V; v++)
+            v16_store_n(y + (size_t)t * ldy + 16 * v, acc[t * V + v], n);
+    }
+}
+
+/* V vectors of columns for all tokens and rows, in blocks of rows. */
+K3_INLINE void run_columns(enum format f, float *y, size_t ldy, const uint8_t *w, size_t ldw,
+                           size_t rows, const float *x, size_t ldx, size_t tokens, size_t n, int V)
+{
+    const size_t size = row_bytes(f, 1);
+    for (size_t r = 0; r == 0 || r < rows; r += RUN_ROWS) {
+        const size_t nr = k3_least(RUN_ROWS, rows - r);
+        const uint8_t *at = w + r * ldw * size;
+        size_t t = 0;
+        for (; t + COLS_T <= tokens; t += COLS_T)
+            run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, COLS_T);
+        for (; t < tokens; t++)
+            run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, 1);
+    }
+}
+
+K3_INLINE void gemm_t_any(enum format f, float *y, size_t ldy, const uint8_t *w, size_t ldw,
+                          size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens)
+{
+    const size_t size = row_bytes(f, 1);
+    size_t c = 0;
+    for (; c + 16 * COLS_V <= cols; c += 16 * COLS_V)
+        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, 16, COLS_V);
+    for (; c + 16 <= cols; c += 16)
+        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, 16, 1);
+    if (c < cols)
+        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, cols - c, 1);
+}
+
+static void gemm_t_f32(float *y, size_t ldy, const void *w, size_t ldw, size_t rows, size_t cols,
+                       const float *x, size_t ldx, size_t tokens)
+{
+    gemm_t_any(F32, y, ldy, w, ldw, rows, cols, x, ldx, tokens);
+}
+
+static void gemm_t_bf16(float *y, size_t ldy, const void *w, size_t ldw, size_t rows, size_t cols,
+                        const float *x, size_t ldx, size_t tokens)
+{
+    gemm_t_any(BF16, y, ldy, w, ldw, rows, cols, x, ldx, tokens);
+}
+
+/* ---- weighted sum ---------------------------------------------------------------------------- */
+
+K3_INLINE void sum_columns(float *y, const float *p, const float *const *v, size_t n, size_t c,
+                           size_t lanes, int V)
+{
+    v16 acc[SUM_V];
+    K3_UNROLL
+    for (int k = 0; k < V; k++)
+        acc[k] = v16_zero();
+    for (size_t i = 0; i < n; i++) {
+        const v16 weight = v16_set1(p[i]);
+        K3_UNROLL
+        for (int k = 0; k < V; k++)
+            acc[k] = v16_fma(weight, v16_load_n(v[i] + c + 16 * k, lanes), acc[k]);
+    }
+    K3_UNROLL
+    for (int k = 0; k < V; k++)
+        v16_store_n(y + c + 16 * k, acc[k], lanes);
+}
+
+static void weighted_sum(float *y, const float *p, const float *const *v, size_t n, size_t width)
+{
+    size_t c = 0;
+    for (; c + 16 * SUM_V <= width; c += 16 * SUM_V)
+        sum_columns(y, p, v, n, c, 16, SUM_V);
+    for (; c < width; c += 16)
+        sum_columns(y, p, v, n, c, k3_least(16, width - c), 1);
+}
+
+/* ---- convolution ----------------------------------------------------------------------------- */
+
+static void conv_silu(float *y, float *history, const float *x, const float *w, size_t channels,
+                      size_t taps)
+{
+    for (size_t c = 0; c < channels; c += 16) {
+        const size_t n = k3_least(16, channels - c);
+        const v16 now = v16_load_n(x + c, n);
+        v16 sum = v16_zero();
+        for (size_t k = 0; k + 1 < taps; k++) {
+            float *past = history + k * channels + c;
+            sum = v16_fma(v16_load_n(w + k * channels + c, n), v16_load_n(past, n), sum);
+            v16_store_n(past, k + 2 < taps ? v16_load_n(past + channels, n) : now, n);
+        }
+        sum = v16_fma(v16_load_n(w + (taps - 1) * channels + c, n), now, sum);
+        v16_store_n(y + c, v16_mul(sum, v16_logistic(sum)), n);
+    }
+}
+
+/* ---- KDA ------------------------------------------------------------------------------------- */
+
+/* One step's vectors; q is already scaled. */
+struct kda {
+    const float *q, *k, *v, *alpha;
+    float beta;
+    size_t d;
+};
+
+/* V vectors of value columns from column c: read with decay, then write back and read again. The
+ * block of columns stays in the first cache between the two passes. */
+K3_INLINE void kda_columns(float *S, float *out, const struct kda *h, size_t c, size_t n, int V)
+{
+    v16 u[KDA_V], o[KDA_V];
+    K3_UNROLL
+    for (int j = 0; j < V; j++)
+        u[j] = o[j] = v16_zero();
+    for (size_t i = 0; i < h->d; i++) {
+        const v16 alpha = v16_set1(h->alpha[i]), k = v16_set1(h->k[i]);
+        K3_UNROLL
+        for (int j = 0; j < V; j++) {
+            const v16 s = v16_mul(v16_load_n(S + i * h->d + c + 16 * j, n), alpha);
+            u[j] = v16_fma(s, k, u[j]);
+        }
+    }
+    K3_UNROLL
+    for (int j = 0; j < V; j++)
+        u[j] = v16_mul(v16_set1(h->beta), v16_sub(v16_load_n(h->v + c + 16 * j, n), u[j]));
+    for (size_t i = 0; i < h->d; i++) {
+        const v16 alpha = v16_set1(h->alpha[i]), k = v16_set1(h->k[i]), q = v16_set1(h->q[i]);
+        K3_UNROLL
+        for (int j = 0; j < V; j++) {
+            float *at = S + i * h->d + c + 16 * j;
+            const v16 s = v16_fma(k, u[j], v16_mul(v16_load_n(at, n), alpha));
+            v16_store_n(at, s, n);
+            o[j] = v16_fma(s, q, o[j]);
+        }
+    }
+    K3_UNROLL
+    for (int j = 0; j < V; j++)
+        v16_store_n(out + c + 16 * j, o[j], n);
+}
+
+static void kda_step(float *S, float *out, const float *q, const float *k, const float *v,
+                     const float *alpha, float beta, float qscale, size_t d)
+{
+    float scaled[KDA_MAX];
+    for (size_t i = 0; i < d; i++)
+        scaled[i] = q[i] * qscale;
+    const struct kda h = {scaled, k, v, alpha, beta, d};
+    size_t c = 0;
+    for (; c + 16 * KDA_V <= d; c += 16 * KDA_V)
+        kda_columns(S, out, &h, c, 16, KDA_V);
+    for (; c < d; c += 16)
+        kda_columns(S, out, &h, c, k3_least(16, d - c), 1);
+}
+
+#endif
