@@ -279,7 +279,7 @@ static enum k3_status set_top_p(struct request *r, const char *v, struct k3_erro
 static enum k3_status set_seed(struct request *r, const char *v, struct k3_error *err)
 {
     r->run.sampling.greedy = r->run.sampling.temperature == 0;
-    return take_u64(v, 0, UINT64_MAX, &r->run.sampling.seed, err);
+    return take_u64(v, 0, INT64_MAX, &r->run.sampling.seed, err);
 }
 
 static enum k3_status set_max_tokens(struct request *r, const char *v, struct k3_error *err)

@@ -1,0 +1,218 @@
+/* decode.c - see decode.h. */
+#include "decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "stats.h"
+
+static void add_stop(struct timeline *t, int32_t id)
+{
+    for (size_t i = 0; i < t->n_stops; i++)
+        if (t->stops[i] == id)
+            return;
+    if (id >= 0 && t->n_stops < STOP_IDS_MAX)
+        t->stops[t->n_stops++] = id;
+}
+
+enum k3_status timeline_open(struct timeline *t, k3_engine *engine, const k3_tokenizer *tok,
+                             const struct k3_sampling *sampling, struct k3_error *err)
+{
+    memset(t, 0, sizeof *t);
+    const struct k3_plan *plan = k3_get_plan(engine);
+    t->engine = engine;
+    t->sampling = *sampling;
+    t->vocab = plan->vocab;
+    t->context = plan->context;
+    t->n_stops = k3_stop_ids(engine, t->stops, STOP_IDS_MAX);
+    if (t->n_stops > STOP_IDS_MAX)
+        t->n_stops = STOP_IDS_MAX;
+    if (tok != NULL) {
+        add_stop(t, k3_token_special(tok, "[EOS]"));
+        add_stop(t, k3_token_special(tok, "<|end_of_msg|>"));
+    }
+    const size_t bytes = k3_sampler_scratch(t->vocab);
+    t->scratch = malloc(bytes == 0 ? 1 : bytes);
+    return t->scratch == NULL ? k3_fail_memory(err, "the sampler", bytes) : K3_OK;
+}
+
+void timeline_close(struct timeline *t)
+{
+    k3_ids_free(&t->fed);
+    free(t->scratch);
+    memset(t, 0, sizeof *t);
+}
+
+static bool is_stop(const struct timeline *t, int32_t id)
+{
+    for (size_t i = 0; i < t->n_stops; i++)
+        if (t->stops[i] == id)
+            return true;
+    return false;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static enum k3_status check_ids(const struct timeline *t, const int32_t *ids, size_t n,
+                                struct k3_error *err)
+{
+    if (n == 0)
+        return k3_fail(err, K3_USAGE, "the prompt is empty: there is nothing to continue");
+    if (n > t->context)
+        return k3_fail(err, K3_USAGE,
+                       "the prompt has %zu tokens and the context has room for %u; ask for more "
+                       "with --context",
+                       n, (unsigned)t->context);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= t->vocab)
+            return k3_fail(err, K3_USAGE,
+                           "token id %d (number %zu of the prompt) is out of range: the model has "
+                           "the ids 0 to %u",
+                           (int)ids[i], i + 1, (unsigned)(t->vocab - 1));
+    return K3_OK;
+}
+
+/* The state can only go forward: it is of use when all of it is a beginning of the ids, those of a
+ * suspended chunk included. */
+size_t timeline_reusable(const struct timeline *t, const int32_t *ids, size_t n)
+{
+    const int32_t *pending = NULL;
+    const size_t n_pending = k3_pending(t->engine, &pending);
+    const size_t done = t->fed.n;
+    if (done + n_pending > n || (done > 0 && memcmp(t->fed.v, ids, done * sizeof *ids) != 0))
+        return 0;
+    if (n_pending > 0 && memcmp(pending, ids + done, n_pending * sizeof *ids) != 0)
+        return 0;
+    if (done == n && !t->has_logits)
+        return 0;
+    return done;
+}
+
+/* Brings `fed` up to what the engine has taken, whole chunks also when it was cancelled. */
+static enum k3_status note_fed(struct timeline *t, const int32_t *ids, struct k3_error *err)
+{
+    const uint32_t position = k3_position(t->engine);
+    while (t->fed.n < position)
+        if (k3_ids_push(&t->fed, ids[t->fed.n], err) != K3_OK)
+            return err->status;
+    return K3_OK;
+}
+
+static void start_over(struct timeline *t)
+{
+    k3_reset(t->engine);
+    t->fed.n = 0;
+    t->has_logits = false;
+}
+
+/* Runs ids[fed.n .. n). After a failure other than a cancel the timeline is empty. */
+static enum k3_status feed(struct timeline *t, const int32_t *ids, size_t n, k3_logits_fn fn,
+                           void *ud, struct k3_error *err)
+{
+    const size_t from = t->fed.n;
+    t->has_logits = false;
+    const enum k3_status status = k3_feed(t->engine, ids + from, n - from,
+                                          fn == NULL ? K3_WANT_LAST : K3_WANT_ALL, fn, ud, err);
+    if (status != K3_OK && status != K3_CANCELLED) {
+        start_over(t);
+        return status;
+    }
+    struct k3_error memory = {0};
+    if (note_fed(t, ids, &memory) != K3_OK) {
+        start_over(t);
+        *err = memory;
+        return err->status;
+    }
+    t->has_logits = status == K3_OK;
+    return status;
+}
+
+enum k3_status timeline_read(struct timeline *t, const int32_t *ids, size_t n, k3_logits_fn fn,
+                             void *ud, struct step_stats *stats, uint32_t *reused,
+                             struct k3_error *err)
+{
+    memset(stats, 0, sizeof *stats);
+    *reused = 0;
+    if (check_ids(t, ids, n, err) != K3_OK)
+        return err->status;
+    struct k3_metrics before, after;
+    const double start = clock_now();
+    k3_get_metrics(t->engine, &before);
+    *reused = (uint32_t)timeline_reusable(t, ids, n);
+    if (*reused == 0)
+        start_over(t);
+    enum k3_status status = K3_OK;
+    if (t->fed.n < n)
+        status = feed(t, ids, n, fn, ud, err);
+    k3_get_metrics(t->engine, &after);
+    *stats = stats_between(&before, &after, clock_now() - start);
+    return status;
+}
+
+/* ---- generating -------------------------------------------------------------------------- */
+
+/* Feeds the token drawn last; `fed` grows with it. */
+static enum k3_status feed_token(struct timeline *t, int32_t id, struct k3_error *err)
+{
+    if (k3_ids_push(&t->fed, id, err) != K3_OK)
+        return err->status;
+    t->fed.n--; /* the place is there: fed.v holds the id where feed() looks for it */
+    return feed(t, t->fed.v, t->fed.n + 1, NULL, NULL, err);
+}
+
+static bool cancelled(const struct generation *g)
+{
+    return g->cancel != NULL && atomic_load(g->cancel);
+}
+
+/* Is there a reason to end before the next step? */
+static bool ends(const struct timeline *t, struct generation *g, bool stop)
+{
+    if (stop)
+        g->finish = FINISH_STOP;
+    else if (g->tokens >= g->max_tokens)
+        g->finish = FINISH_LENGTH;
+    else if (t->fed.n >= t->context) {
+        g->finish = FINISH_LENGTH;
+        g->context_full = true;
+    } else
+        return false;
+    return true;
+}
+
+enum k3_status timeline_generate(struct timeline *t, struct generation *g, struct k3_error *err)
+{
+    struct k3_metrics before, after;
+    double start = clock_now();
+    g->tokens = 0;
+    g->context_full = false;
+    k3_get_metrics(t->engine, &before);
+    for (;;) {
+        g->finish = FINISH_CANCELLED;
+        if (cancelled(g))
+            return K3_OK;
+        const float *logits = k3_logits(t->engine);
+        const int32_t id =
+            k3_sample(&t->sampling, logits, t->vocab, (uint32_t)t->fed.n, t->scratch);
+        const double now = clock_now();
+        k3_get_metrics(t->engine, &after);
+        const struct step_stats stats = stats_between(&before, &after, now - start);
+        const bool stop = !g->ignore_stop && is_stop(t, id);
+        g->tokens++;
+        g->token(g->ud, id, stop, &stats, logits);
+        if (ends(t, g, stop))
+            return K3_OK;
+        start = clock_now();
+        before = after;
+        if (g->step != NULL)
+            g->step(g->ud);
+        const enum k3_status status = feed_token(t, id, err);
+        if (status == K3_CANCELLED)
+            return K3_OK;
+        if (status != K3_OK) {
+            g->finish = FINISH_ERROR;
+            return status;
+        }
+    }
+}

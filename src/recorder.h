@@ -1,0 +1,47 @@
+/* recorder.h - writes a conversation into its transcript while it happens.
+ *
+ * What has been shown is on disk after at most RECORDER_TOKENS tokens or RECORDER_SECONDS seconds.
+ * The functions may be called from any thread. A recorder without a transcript does nothing, so
+ * that callers need not ask. */
+#ifndef K3CHAT_RECORDER_H
+#define K3CHAT_RECORDER_H
+
+#include "transcript.h"
+
+#define RECORDER_TOKENS 8
+#define RECORDER_SECONDS 10
+
+struct recorder;
+
+/* Called (from whichever thread was writing) when writing begins to fail and, with NULL, when it
+ * works again. What is not written is kept and tried again with the next record. */
+typedef void (*recorder_fault_fn)(void *ud, const char *message);
+
+/* Takes over the transcript (NULL: nothing is recorded), on failure too. `tip` is the id of the
+ * conversation's last message, 0 = none. */
+struct recorder *recorder_new(struct transcript *t, int64_t tip, recorder_fault_fn fault, void *ud,
+                              struct k3_error *err);
+void recorder_free(struct recorder *r); /* closes the transcript */
+
+const char *recorder_name(const struct recorder *r); /* of the transcript, or "" */
+
+/* Gives m its id, parent and time, and records it. */
+void recorder_add(struct recorder *r, struct message *m);
+/* The message that was added last is taken back. */
+void recorder_withdraw(struct recorder *r, const struct message *m);
+/* The same for a message read from the transcript, put off until something else is recorded: if
+ * the program dies before, the message is still there. */
+void recorder_withdraw_later(struct recorder *r, const struct message *m);
+
+/* An answer begins. settings: recorded with it; a reference is not taken. */
+void recorder_begin(struct recorder *r, const json_t *settings);
+/* Text of the running answer, and then the token that it came with. */
+void recorder_reasoning(struct recorder *r, const char *text, size_t n);
+void recorder_content(struct recorder *r, const char *text, size_t n);
+void recorder_token(struct recorder *r, int32_t id, bool reasoning);
+/* To be called about once a second: writes what has waited too long. */
+void recorder_tick(struct recorder *r);
+/* The answer as it ended, in place of its partial records. Sets m's id and parent. */
+void recorder_end(struct recorder *r, struct message *m, const json_t *figures);
+
+#endif

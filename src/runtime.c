@@ -1,0 +1,119 @@
+/* runtime.c - see runtime.h. */
+#include <config.h>
+
+#include "runtime.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../engine/demo/demo.h"
+#include "../engine/model/host.h"
+#include "paths.h"
+
+/* What comes on top of the memory in use once the tokenizer is loaded: thread stacks as far as they
+ * are touched, arenas of the allocator, libraries paged in later. */
+#define HEADROOM (12u << 20)
+#define PER_THREAD (256u << 10)
+
+static void say(const struct runtime_listener *l, const char *text)
+{
+    if (l->notice != NULL)
+        l->notice(l->ud, text);
+}
+
+/* "/data/kimi-k3/" -> "kimi-k3" */
+static void set_name(struct runtime *rt)
+{
+    size_t n = strlen(rt->dir);
+    while (n > 1 && rt->dir[n - 1] == '/')
+        n--;
+    size_t from = n;
+    while (from > 0 && rt->dir[from - 1] != '/')
+        from--;
+    snprintf(rt->name, sizeof rt->name, "%.*s", (int)(n - from), rt->dir + from);
+}
+
+static enum k3_status find_model(struct runtime *rt, const struct run_config *cfg,
+                                 const struct runtime_listener *l, struct k3_error *err)
+{
+    const char *dir = cfg->engine.model_dir;
+    if (dir == NULL) {
+        rt->demo = true;
+        snprintf(rt->name, sizeof rt->name, "demo");
+        say(l, "no model was named: this is the built-in demo model, and its words are noise "
+               "(--model DIR opens a real one)");
+        return k3_demo_prepare(rt->dir, sizeof rt->dir, err);
+    }
+    if (strlen(dir) >= sizeof rt->dir)
+        return k3_fail(err, K3_USAGE, "--model: the path is longer than %zu bytes",
+                       sizeof rt->dir - 1);
+    if (!path_is_dir(dir))
+        return k3_fail(err, K3_FAILED, "%s: there is no such folder; --model names the folder of a "
+                       "checkpoint", dir);
+    strcpy(rt->dir, dir);
+    set_name(rt);
+    return K3_OK;
+}
+
+/* A tokenizer that is not the model's would give plausible wrong tokens. */
+static enum k3_status check_vocab(const struct runtime *rt, struct k3_error *err)
+{
+    const size_t have = k3_tokenizer_vocab(rt->tok);
+    const uint32_t want = k3_get_plan(rt->engine)->vocab;
+    if (have == want)
+        return K3_OK;
+    return k3_fail(err, K3_FAILED,
+                   "%s: tiktoken.model makes a vocabulary of %zu ids, config.json (vocab_size) says "
+                   "%u; they do not belong together",
+                   rt->dir, have, (unsigned)want);
+}
+
+/* The engine's budget is what is left of the process's: libraries and tokenizer are there already
+ * and measured, the rest is estimated from above. */
+static enum k3_status open_engine(struct runtime *rt, const struct run_config *cfg,
+                                  const struct runtime_needs *needs,
+                                  const struct runtime_listener *l, struct k3_error *err)
+{
+    struct k3_options opt = cfg->engine;
+    const uint32_t threads = opt.threads != 0 ? opt.threads : k3_host_cores();
+    opt.model_dir = rt->dir;
+    opt.full_logits = needs->all_logits;
+    opt.program_bytes = k3_host_rss() + HEADROOM + (uint64_t)threads * PER_THREAD +
+                        needs->extra_bytes;
+    rt->engine = k3_open(&opt, l->progress, l->ud, err);
+    if (rt->engine == NULL)
+        return err->status;
+    if (rt->tok != NULL && check_vocab(rt, err) != K3_OK)
+        return err->status;
+    if (l->plan != NULL)
+        l->plan(l->ud, k3_get_plan(rt->engine));
+    return k3_start(rt->engine, l->progress, l->ud, err);
+}
+
+enum k3_status runtime_load(struct runtime *rt, const struct run_config *cfg,
+                            const struct runtime_needs *needs,
+                            const struct runtime_listener *listen, struct k3_error *err)
+{
+    memset(rt, 0, sizeof *rt);
+    if (find_model(rt, cfg, listen, err) != K3_OK)
+        return err->status;
+    if (needs->tokenizer) {
+        rt->tok = k3_tokenizer_open(rt->dir, err);
+        if (rt->tok == NULL)
+            return err->status;
+    }
+    if (open_engine(rt, cfg, needs, listen, err) != K3_OK)
+        return err->status;
+    return timeline_open(&rt->line, rt->engine, rt->tok, &cfg->sampling, err);
+}
+
+void runtime_close(struct runtime *rt)
+{
+    timeline_close(&rt->line);
+    k3_close(rt->engine);
+    k3_tokenizer_close(rt->tok);
+    rt->engine = NULL;
+    rt->tok = NULL;
+}

@@ -1,0 +1,37 @@
+/* runtime.h - the model of a run, loaded: tokenizer, engine, timeline. Chat and batch use it. */
+#ifndef K3CHAT_RUNTIME_H
+#define K3CHAT_RUNTIME_H
+
+#include "decode.h"
+#include "run_config.h"
+
+struct runtime {
+    k3_engine *engine;
+    k3_tokenizer *tok;       /* NULL when none was asked for */
+    struct timeline line;
+    char dir[4096];          /* of the checkpoint */
+    char name[128];          /* the folder's last part, or "demo" */
+    bool demo;               /* the built-in model: its words are noise */
+};
+
+/* What is heard of the loading; any member may be NULL. Called on the loading thread. */
+struct runtime_listener {
+    void (*notice)(void *ud, const char *text);
+    k3_progress_fn progress;
+    void (*plan)(void *ud, const struct k3_plan *plan); /* before anything is allocated for it */
+    void *ud;
+};
+
+struct runtime_needs {
+    bool tokenizer;
+    bool all_logits;         /* of every position of a prompt */
+    uint64_t extra_bytes;    /* that the caller is going to take outside the engine */
+};
+
+/* Free with runtime_close(), also after a failure. */
+enum k3_status runtime_load(struct runtime *rt, const struct run_config *cfg,
+                            const struct runtime_needs *needs,
+                            const struct runtime_listener *listen, struct k3_error *err);
+void runtime_close(struct runtime *rt);
+
+#endif
