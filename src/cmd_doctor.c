@@ -1,0 +1,128 @@
+/* cmd_doctor.c - see cmd_doctor.h. */
+#include <config.h>
+
+#include "cmd_doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../engine/kernels/kernels.h"
+#include "../engine/model/host.h"
+#include "options.h"
+#include "paths.h"
+#include "profile.h"
+#include "report.h"
+#include "size.h"
+
+static void print_cpu(void)
+{
+    char line[512] = "", model[256] = "unknown";
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) == 0 && colon != NULL) {
+            snprintf(model, sizeof model, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+            break;
+        }
+    }
+    if (f != NULL)
+        fclose(f);
+    printf("CPU: %s, %u physical cores, %ld threads\n", model, (unsigned)k3_host_cores(),
+           sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static void print_kernels(void)
+{
+    static const enum k3_isa sets[] = {K3_ISA_SCALAR, K3_ISA_AVX2, K3_ISA_AVX512, K3_ISA_NEON};
+    printf("kernels:");
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        const struct k3_kernels *k = k3_kernels_get(sets[i]);
+        if (k != NULL)
+            printf(" %s", k->name);
+    }
+    printf(" (in use: %s)\n", k3_kernels_get(K3_ISA_AUTO)->name);
+}
+
+static void print_memory(void)
+{
+    char total[32], available[32];
+    const uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    printf("RAM: %s, available to a program now: %s\n", size_format(total, sizeof total, ram),
+           size_format(available, sizeof available, k3_host_available()));
+}
+
+/* The installed profile with the largest budget that nine tenths of the free memory hold. */
+static const char *fitting_profile(void)
+{
+    static const char *const names[] = {"laptop", "desktop", "workstation", "server"};
+    const uint64_t room = k3_host_available() / 10 * 9;
+    const char *best = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct k3_error err = {0};
+        struct request r;
+        request_init(&r);
+        char *path = profile_find(names[i], &err);
+        if (path != NULL && profile_load(&r, path, &err) == K3_OK && r.run.engine.budget <= room)
+            best = names[i];
+        free(path);
+        request_free(&r);
+    }
+    return best;
+}
+
+static enum k3_status print_plan(const struct request *r, struct k3_error *err)
+{
+    char a[32];
+    struct k3_plan plan = {0};
+    const enum k3_status status = k3_plan_config(&r->run.engine, &plan, err);
+    if (plan.floor > 0)
+        printf("least budget for this model with %u positions: %s\n", (unsigned)plan.context,
+               size_format(a, sizeof a, plan.floor));
+    if (status == K3_OK)
+        report_plan(stdout, &plan);
+    return status;
+}
+
+static enum k3_status examine(const struct request *r, struct k3_error *err)
+{
+    const char *dir = r->run.engine.model_dir;
+    print_cpu();
+    print_kernels();
+    print_memory();
+    const char *profile = r->profile != NULL ? r->profile : fitting_profile();
+    if (r->profile == NULL)
+        printf("profile that fits: %s\n", profile != NULL ? profile : "none (use --budget SIZE)");
+    enum k3_status status = K3_OK;
+    if (dir != NULL) {
+        printf("model: %s\n", dir);
+        status = print_plan(r, err);
+    }
+    if (status == K3_OK)
+        printf("next: k3chat%s%s%s%s\n", profile != NULL ? " --profile " : "",
+               profile != NULL ? profile : "", dir != NULL ? " --model " : "",
+               dir != NULL ? dir : "");
+    return status;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct request r;
+    struct k3_error err = {0};
+    const enum options_result what = options_parse(argc, argv, FOR_DOCTOR, &r, &err);
+    enum k3_status status = K3_OK;
+    if (what == OPTIONS_HELP) {
+        puts("Usage: k3chat doctor [options]\n\nSays what this machine can do and, with --model, "
+             "how memory would be used;\nthe model's config.json is enough.\n");
+        options_print(stdout, FOR_DOCTOR, 0);
+    } else if (what == OPTIONS_VERSION) {
+        version_print(stdout);
+    } else if (what == OPTIONS_ERROR) {
+        status = err.status;
+    } else {
+        status = examine(&r, &err);
+    }
+    request_free(&r);
+    return status == K3_OK ? 0 : report_error(&err);
+}

@@ -1,0 +1,8 @@
+/* cmd_verify.h - `k3chat verify --model DIR`: is the checkpoint whole? */
+#ifndef K3CHAT_CMD_VERIFY_H
+#define K3CHAT_CMD_VERIFY_H
+
+/* argv[0] is the command's name. Returns the exit status. */
+int cmd_verify(int argc, char **argv);
+
+#endif

@@ -1,0 +1,17 @@
+/* commands.c - the table of commands; a new one is a file and a row here. */
+#include <config.h>
+
+#include <string.h>
+
+#include "cmd_doctor.h"
+#include "cmd_trace.h"
+#include "cmd_verify.h"
+#include "options.h"
+
+const struct command commands[] = {
+    {"doctor", "doctor [--model DIR]", "what this machine can do, and which profile fits",
+     cmd_doctor},
+    {"verify", "verify --model DIR", "checks that a checkpoint is whole", cmd_verify},
+    {"trace", "trace FILE", "replays an expert trace: hit rate by capacity and policy", cmd_trace},
+    {NULL, NULL, NULL, NULL},
+};
