@@ -263,6 +263,7 @@ static bool expert_format(struct binder *d, uint32_t layer)
         s->bytes[m][0] = s->format == K3_EXPERT_MXFP4 ? values / 2
                        : s->format == K3_EXPERT_BF16 ? values * 2 : values * 4;
         s->bytes[m][1] = s->format == K3_EXPERT_MXFP4 ? values / 32 : 0;
+        s->rows[m] = m == K3_W2 ? d->cfg->latent : d->cfg->inter;
     }
     if (s->format == K3_EXPERT_MXFP4 && (d->cfg->latent % 32 || d->cfg->inter % 32)) {
         problem(d, "MXFP4 experts need widths that are multiples of 32, but "

@@ -71,6 +71,7 @@ static enum k3_status open_experts(struct k3_engine *e, struct k3_error *err)
     if (e->bind.n_moe == 0)
         return K3_OK;
     const struct k3_experts_config c = {.io = e->io,
+                                        .checkpoint = e->ckpt,
                                         .shape = e->bind.expert_shape,
                                         .places = e->bind.places,
                                         .layer_numbers = e->bind.layer_numbers,
