@@ -2,9 +2,10 @@
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 
-/* argv[0] is the word "kernels"; options: --tsv, --threads N, --isa NAME, --repeat N, --help.
- * Prints a table (or tab-separated values) on stdout: per kernel set, kernel and batch the median
- * GB/s and GFLOP/s beside the memory-read roof of the same run. Returns an exit status (k3_status). */
+/* argv[0] is the word "kernels"; options: --tsv, --threads N, --isa NAME, --repeat N, --kernel TEXT,
+ * --help. Prints a table (or tab-separated values) on stdout: per kernel set, kernel and batch the
+ * median GB/s and GFLOP/s beside the memory-read roof and the peak of fused multiply-adds, both
+ * measured in the same run with the same threads. Returns an exit status (enum k3_status). */
 int bench_kernels(int argc, char **argv);
 
 #endif
