@@ -120,6 +120,7 @@ static void read_random(const struct k3_io_options *opt, size_t n, uint64_t seed
     }
     assert_true(k.busy_s > 0);
     assert_int_equal(k.devices, 1);
+    assert_null(strstr(k3_io_name(io), "refused"));
     for (size_t i = 0; i < n; i++) {
         assert_true(k3_io_wait(io, &jobs[i].req) == 0.0);
         check_job(&jobs[i]);
@@ -433,6 +434,33 @@ static void test_storm_then_failure(void **state)
     job_free(&j);
 }
 
+/* One byte per read and EAGAIN before each: only EAGAIN in a row counts. */
+static int64_t trickle(void *ud, int fd, void *buf, uint64_t n, uint64_t offset)
+{
+    (void)n;
+    if (atomic_fetch_add((atomic_uint *)ud, 1) % 2 == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return pread(fd, buf, 1, (off_t)offset);
+}
+
+static void test_trickle(void **state)
+{
+    (void)state;
+    atomic_uint calls = 0;
+    struct job j;
+    struct k3_io *io = open_io(&(struct k3_io_options){.kind = K3_IO_BUFFERED, .depth = 1,
+                                                       .read = trickle, .read_ud = &calls});
+    job_make(&j, 0, K3_IO_DEMAND, 10, 300);
+    submit_all(io, &j, 1);
+    k3_io_drain(io);
+    check_job(&j);
+    assert_int_equal(atomic_load(&calls), 600);
+    k3_io_close(io);
+    job_free(&j);
+}
+
 static void test_refused_options(void **state)
 {
     (void)state;
@@ -677,6 +705,7 @@ int main(void)
         cmocka_unit_test(test_eio),
         cmocka_unit_test(test_early_end),
         cmocka_unit_test(test_storm_then_failure),
+        cmocka_unit_test(test_trickle),
         cmocka_unit_test(test_refused_options),
         cmocka_unit_test(test_demand_first),
         cmocka_unit_test(test_cancel),

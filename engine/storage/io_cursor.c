@@ -30,14 +30,6 @@ static void aim(const struct k3_io *io, struct k3_io_cursor *u)
     u->to = r->buf + (u->pos - begin);
 }
 
-/* From here on through the page cache, which takes any offset. */
-static void go_buffered(struct k3_io_cursor *u)
-{
-    u->direct = false;
-    if (u->pos < u->req->offset)
-        u->pos = u->req->offset;
-}
-
 static enum k3_io_step end(struct k3_io_cursor *u, int error)
 {
     u->req->error = error;
@@ -81,7 +73,7 @@ static enum k3_io_step failed(struct k3_io *io, struct k3_io_cursor *u, int erro
     }
     if (error == EINVAL && u->direct) {
         refuse_direct(io, u->req->shard, error);
-        go_buffered(u);
+        u->direct = false;
         aim(io, u);
         return K3_IO_MORE;
     }
@@ -101,7 +93,7 @@ enum k3_io_step k3_io_cursor_step(struct k3_io *io, struct k3_io_cursor *u, int6
     /* A direct read that stopped inside a block cannot go on from there: the page cache can, and
      * says for certain whether the file ends. */
     if (u->direct && u->pos % K3_IO_ALIGN != 0)
-        go_buffered(u);
+        u->direct = false;
     aim(io, u);
     return K3_IO_MORE;
 }
