@@ -38,8 +38,9 @@ enum k3_status k3_fail_in(struct k3_error *err, const char *fmt, ...)
     int n = vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
     size_t at = n < 0 ? 0 : (size_t)n;
-    if (at < sizeof err->message)
-        snprintf(err->message + at, sizeof err->message - at, ": %s", old);
+    if (at + 3 < sizeof err->message)
+        snprintf(err->message + at, sizeof err->message - at, ": %.*s",
+                 (int)(sizeof err->message - at - 3), old);
     trim_utf8(err->message, sizeof err->message);
     return err->status;
 }
