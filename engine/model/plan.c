@@ -71,8 +71,7 @@ static void measure_model(struct k3_engine *e)
     p->experts_per_token = p->expert_bytes * p->moe_layers * c->top_k;
     p->index = e->bind.n_moe * (uint64_t)c->experts * sizeof(struct k3_expert_place) +
                e->bind.n_matrices * (sizeof(struct k3_matrix) + sizeof(struct k3_tape_matrix)) +
-               e->tape_plan.n_blocks * (sizeof(struct k3_tape_block) + sizeof(struct k3_io_req)) +
-               e->tape_plan.n_pieces * sizeof(struct k3_tape_piece) +
+               k3_tape_table_bytes(&e->tape_plan) +
                c->layers * (sizeof(struct k3_layer) + sizeof(struct k3_layer_bind)) +
                k3_keeper_bytes(e->opt.policy, e->bind.n_moe, c->experts,
                                e->bind.n_moe * c->experts);
