@@ -63,10 +63,10 @@ static int open_regular(const char *path, struct stat *sb)
     return fd;
 }
 
-/* True when it is open; false with errno. */
-static bool shard_open(struct k3_shard *s)
+bool k3_shard_open(struct k3_shard *s)
 {
     struct stat sb;
+    s->fd_direct = -1;
     s->fd = open_regular(s->path, &sb);
     if (s->fd < 0)
         return false;
@@ -81,6 +81,15 @@ static bool shard_open(struct k3_shard *s)
     return true;
 }
 
+void k3_shard_close(struct k3_shard *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    if (s->fd_direct >= 0)
+        close(s->fd_direct);
+    s->fd = s->fd_direct = -1;
+}
+
 static enum k3_status shards_open(struct k3_checkpoint *c, struct k3_error *err)
 {
     size_t missing = 0, first = 0;
@@ -89,7 +98,7 @@ static enum k3_status shards_open(struct k3_checkpoint *c, struct k3_error *err)
         s->path = join(c->dir, s->name);
         if (!s->path)
             return k3_fail_memory(err, "a path", strlen(c->dir) + strlen(s->name));
-        if (shard_open(s))
+        if (k3_shard_open(s))
             continue;
         if (errno != ENOENT)
             return k3_fail(err, K3_FAILED, "%s: the shard cannot be opened: %s", s->path,
@@ -380,10 +389,7 @@ void k3_checkpoint_close(struct k3_checkpoint *c)
         return;
     for (size_t i = 0; i < c->n_shards; i++) {
         struct k3_shard *s = &c->shards[i];
-        if (s->fd >= 0)
-            close(s->fd);
-        if (s->fd_direct >= 0)
-            close(s->fd_direct);
+        k3_shard_close(s);
         free(s->name);
         free(s->path);
     }

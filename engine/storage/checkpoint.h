@@ -60,6 +60,12 @@ const struct k3_tensor *k3_checkpoint_find(const struct k3_checkpoint *c, const 
 /* Frees tensors and names and gives the memory back to the system; shards stay open. */
 void k3_checkpoint_drop_tensors(struct k3_checkpoint *c);
 
+/* Opens the regular file at s->path for both ways of reading and fills fd, fd_direct, direct_errno,
+ * size and device. False with errno, EINVAL meaning "not a regular file". Close both descriptors
+ * with k3_shard_close(), which leaves the names alone. */
+bool k3_shard_open(struct k3_shard *s);
+void k3_shard_close(struct k3_shard *s);
+
 /* Reads n bytes at `offset` of a shard, blocking, without the readers of io.h: small things only.
  * Retries EINTR and short reads. May be called by any thread, also after the tensors are dropped. */
 enum k3_status k3_checkpoint_read(const struct k3_checkpoint *c, uint32_t shard, uint64_t offset,
