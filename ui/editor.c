@@ -379,25 +379,6 @@ void editor_yank(struct editor *e)
         editor_replace(e, e->cursor, 0, e->killed, e->n_killed, false);
 }
 
-/* Exchanges the clusters around the cursor, or the two before it at the end of a line. */
-void editor_transpose(struct editor *e)
-{
-    settle(e);
-    const size_t mid = e->cursor == line_end(e) ? text_prev(e->text, e->len, e->cursor) : e->cursor;
-    const size_t start = text_prev(e->text, e->len, mid), end = text_next(e->text, e->len, mid);
-    if (start == mid || mid == end || e->text[start] == '\n' || e->text[mid] == '\n')
-        return;
-    char *s = malloc(end - start);
-    if (!s) {
-        e->failed = true;
-        return;
-    }
-    memcpy(s, e->text + mid, end - mid);
-    memcpy(s + (end - mid), e->text + start, mid - start);
-    editor_replace(e, start, end - start, s, end - start, false);
-    free(s);
-}
-
 /* ---- history ----------------------------------------------------------------------------- */
 
 static bool is_blank(const char *s, size_t len)

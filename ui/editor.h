@@ -76,7 +76,6 @@ void editor_kill_word_right(struct editor *e);
 void editor_kill_to_line_start(struct editor *e);
 void editor_kill_to_line_end(struct editor *e);
 void editor_yank(struct editor *e);
-void editor_transpose(struct editor *e);
 void editor_undo(struct editor *e);
 void editor_redo(struct editor *e);
 

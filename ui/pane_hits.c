@@ -1,6 +1,8 @@
 /* pane_hits.c - the TRUE resident hit rate: experts that were in memory before the step asked. */
 #include <config.h>
 
+#include <stdio.h>
+
 #include "format.h"
 #include "graph.h"
 #include "pane.h"

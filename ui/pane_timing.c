@@ -1,22 +1,33 @@
 /* pane_timing.c - how long tokens take: now, on average, at worst, and where the running one is. */
 #include <config.h>
 
+#include <stdio.h>
+
 #include "format.h"
 #include "graph.h"
 #include "pane.h"
 
+/* Three times in one unit, so that they can be compared at a glance. */
 static void draw_figures(const struct ui_model *m, struct grid *g, const struct rect *r)
 {
     const struct session_status *st = &m->st;
-    char b[32];
-    if (!(st->last_step_seconds > 0)) {
+    const double now = st->last_step_seconds, avg = st->mean_step_seconds,
+                 p95 = st->p95_step_seconds;
+    if (!(now > 0)) {
         pane_nothing_yet(g, r);
         return;
     }
+    double most = now > avg ? now : avg;
+    most = most > p95 ? most : p95;
+    const double unit = most < 0.9995 ? 1000 : 1;
+    const int digits = most < 0.9995 || most >= 99.95 ? 0 : most < 9.995 ? 2 : 1;
     int col = grid_puts(g, r, 0, 0, INK_LABEL, "now ");
-    col = grid_puts(g, r, 0, col, INK_VALUE, fmt_seconds(b, sizeof b, st->last_step_seconds));
-    col = pane_field(g, r, 0, col + 1, "avg", fmt_seconds(b, sizeof b, st->mean_step_seconds));
-    pane_field(g, r, 0, col + 1, "p95", fmt_seconds(b, sizeof b, st->p95_step_seconds));
+    col = grid_printf(g, r, 0, col, INK_VALUE, "%.*f", digits, now * unit);
+    col = grid_puts(g, r, 0, col, INK_LABEL, "  avg ");
+    col = grid_printf(g, r, 0, col, INK_TEXT, "%.*f", digits, avg * unit);
+    col = grid_puts(g, r, 0, col, INK_LABEL, "  p95 ");
+    col = grid_printf(g, r, 0, col, INK_TEXT, "%.*f", digits, p95 * unit);
+    grid_puts(g, r, 0, col, INK_LABEL, unit > 1 ? " ms" : " s");
 }
 
 /* Where the running token, or chunk of the prompt, is. */

@@ -48,6 +48,7 @@ void rich_end_line(struct rich *r, struct rich_style style)
         return;
     }
     r->lines[r->n_lines++] = (struct rich_line){r->line_start, r->len, style};
+    rich_add(r, INK_TEXT, "\n", 1); /* so that no two rows start at the same offset */
     r->line_start = r->len;
 }
 
@@ -222,8 +223,9 @@ void rich_draw_row(const struct rich *r, const struct wrapped *w, size_t i, stru
     const struct row *row = &w->rows[i];
     const struct rich_style *st = &r->lines[row->line].style;
     const int indent = row->first ? st->indent : st->hang;
-    for (int b = 0; b < st->bars; b++)
-        grid_set(g, rect, y, 2 * b, INK_RULE, symbol(SYM_BAR));
+    for (int b = 0; b < 16; b++)
+        if (st->bars >> b & 1)
+            grid_set(g, rect, y, 2 * b, INK_RULE, symbol(SYM_BAR));
     if (row->start == row->end || r->n_spans == 0)
         return;
     const struct rect inner = {rect->row, rect->col + indent, rect->rows,

@@ -20,7 +20,7 @@ struct rich_span {
 struct rich_style {
     uint8_t indent; /* columns before the first row of the line */
     uint8_t hang;   /* columns before its other rows */
-    uint8_t bars;   /* vertical bars in columns 0, 2, 4 ... of the indent */
+    uint16_t bars;  /* bit i: an upright bar in column 2 i of the indent */
     bool verbatim;  /* break anywhere, not between words */
 };
 
@@ -30,7 +30,7 @@ struct rich_line {
 };
 
 struct rich {
-    char *text;
+    char *text; /* a line break after each line */
     size_t len, cap;
     struct rich_span *spans;
     size_t n_spans, cap_spans;

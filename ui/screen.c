@@ -197,6 +197,11 @@ void screen_enter(void)
     repaint = true;
 }
 
+bool screen_is_away(void)
+{
+    return away;
+}
+
 bool screen_in_foreground(void)
 {
     return tcgetpgrp(STDIN_FILENO) == getpgrp();

@@ -35,6 +35,7 @@ void screen_redraw(void); /* the next show paints everything */
 /* Gives the terminal back for a while (stop, external program) and takes it again. */
 void screen_leave(void);
 void screen_enter(void);
+bool screen_is_away(void);
 /* Stops the process group as Ctrl+Z does; the terminal must have been left. Returns when it goes
  * on. */
 void screen_stop(void);

@@ -1,0 +1,415 @@
+/* ui_fake.c - the screen over a session that does what a test says, when the test says it.
+ *
+ * Descriptor 3 brings one command a line, descriptor 4 takes one line for each call of the screen.
+ * No clock and no thread of its own: the test is the clock. Text in lines is escaped: \n, \t, \\
+ * and \xHH.
+ *
+ *   phase NAME                          the phase, and its event
+ *   set FIELD VALUE                     a figure of the status (see fields[])
+ *   message ROLE TIME TOKENS TEXT       a message of the conversation
+ *   take TIME                           the oldest queued message becomes one
+ *   answer TIME / think TEXT / say TEXT / end FINISH SECONDS
+ *   step|prefill TOKENS SECONDS WAIT_TRUNK WAIT_EXPERTS BUSY BYTES_TRUNK BYTES_EXPERTS REQUESTS
+ *                RESIDENT PREFETCHED WAITED
+ *   layers FIRST REQUESTS SLOTS         counts for the layers from FIRST on
+ *   withdrawn TEXT / notice TEXT / error TEXT
+ *   wake                                nothing but a reason to look
+ *
+ * and reports: open, send TEXT, unqueue, cancel, thinking EFFORT, closed STATUS MESSAGE. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../src/session.h"
+#include "../ui/ui.h"
+
+#define CONTROL_FD 3
+#define REPORT_FD 4
+
+struct session {
+    struct session_status st;
+    char *in;          /* bytes of the control pipe not yet carried out */
+    size_t len, cap;
+    char *queue[64];
+    size_t n_queue;
+    struct k3_layer_counts layers[512];
+    uint32_t first_moe;
+    bool ended;        /* the control pipe is closed */
+};
+
+static struct session fake;
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static void report(const char *what, const char *text, size_t len)
+{
+    dprintf(REPORT_FD, "%s%s", what, len > 0 ? " " : "");
+    for (size_t i = 0; i < len; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '\n')
+            dprintf(REPORT_FD, "\\n");
+        else if (c == '\\')
+            dprintf(REPORT_FD, "\\\\");
+        else if (c < 0x20)
+            dprintf(REPORT_FD, "\\x%02x", c);
+        else
+            dprintf(REPORT_FD, "%c", c);
+    }
+    dprintf(REPORT_FD, "\n");
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes the escapes, in place; returns the length. */
+static size_t unescape(char *s)
+{
+    size_t n = 0;
+    for (const char *p = s; *p; p++) {
+        if (*p != '\\') {
+            s[n++] = *p;
+        } else if (p[1] == 'x' && hex(p[2]) >= 0 && hex(p[3]) >= 0) {
+            s[n++] = (char)(hex(p[2]) * 16 + hex(p[3]));
+            p += 3;
+        } else if (p[1]) {
+            p++;
+            s[n++] = *p == 'n' ? '\n' : *p == 't' ? '\t' : *p;
+        }
+    }
+    s[n] = '\0';
+    return n;
+}
+
+static void put_text(struct session_event *ev, const char *s)
+{
+    ev->text = strdup(s);
+    ev->len = ev->text ? unescape(ev->text) : 0;
+}
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+enum type { U32, U64, DOUBLE, BOOL, TEXT };
+static const struct field {
+    const char *name;
+    enum type type;
+    void *at;
+    size_t size;
+} fields[] = {
+    {"load_done", U64, &fake.st.load_done, 0},
+    {"load_total", U64, &fake.st.load_total, 0},
+    {"prompt_done", U64, &fake.st.prompt_done, 0},
+    {"prompt_total", U64, &fake.st.prompt_total, 0},
+    {"phase_seconds", DOUBLE, &fake.st.phase_seconds, 0},
+    {"eta", DOUBLE, &fake.st.prompt_eta_s, 0},
+    {"answer_tokens", U32, &fake.st.answer_tokens, 0},
+    {"reasoning_tokens", U32, &fake.st.reasoning_tokens, 0},
+    {"step_seconds", DOUBLE, &fake.st.step_seconds, 0},
+    {"last", DOUBLE, &fake.st.last_step_seconds, 0},
+    {"mean", DOUBLE, &fake.st.mean_step_seconds, 0},
+    {"p95", DOUBLE, &fake.st.p95_step_seconds, 0},
+    {"position", U32, &fake.st.position, 0},
+    {"context", U32, &fake.st.context, 0},
+    {"rss", U64, &fake.st.rss, 0},
+    {"peak", U64, &fake.st.peak_rss, 0},
+    {"budget", U64, &fake.st.plan.budget, 0},
+    {"plan_total", U64, &fake.st.plan.total, 0},
+    {"plan_experts", U64, &fake.st.plan.experts, 0},
+    {"plan_residents", U64, &fake.st.plan.residents, 0},
+    {"plan_ring", U64, &fake.st.plan.ring, 0},
+    {"plan_state", U64, &fake.st.plan.state, 0},
+    {"plan_latent", U64, &fake.st.plan.latent, 0},
+    {"plan_layers", U32, &fake.st.plan.layers, 0},
+    {"expert_bytes", U64, &fake.st.metrics.expert_bytes_resident, 0},
+    {"running", BOOL, &fake.st.metrics.running, 0},
+    {"layer", U32, &fake.st.metrics.layer, 0},
+    {"layers", U32, &fake.st.metrics.layers, 0},
+    {"demo", BOOL, &fake.st.demo, 0},
+    {"detail", TEXT, fake.st.detail, sizeof fake.st.detail},
+    {"session", TEXT, fake.st.session_name, sizeof fake.st.session_name},
+    {"profile", TEXT, fake.st.profile_name, sizeof fake.st.profile_name},
+    {"model", TEXT, fake.st.model_name, sizeof fake.st.model_name},
+    {"thinking", TEXT, fake.st.thinking, sizeof fake.st.thinking},
+};
+
+static void set_field(char *arg)
+{
+    char *value = strchr(arg, ' ');
+    if (!value)
+        return;
+    *value++ = '\0';
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const struct field *f = &fields[i];
+        if (strcmp(f->name, arg) != 0)
+            continue;
+        switch (f->type) {
+        case U32: *(uint32_t *)f->at = (uint32_t)strtoul(value, NULL, 10); return;
+        case U64: *(uint64_t *)f->at = strtoull(value, NULL, 10); return;
+        case DOUBLE: *(double *)f->at = strtod(value, NULL); return;
+        case BOOL: *(bool *)f->at = *value == '1'; return;
+        case TEXT:
+            unescape(value);
+            snprintf(f->at, f->size, "%s", value);
+            return;
+        }
+    }
+    report("no such field:", arg, strlen(arg));
+}
+
+static bool set_phase(const char *arg, struct session_event *ev)
+{
+    static const char *const names[] = {
+        [PHASE_LOADING] = "loading", [PHASE_READING] = "reading", [PHASE_THINKING] = "thinking",
+        [PHASE_ANSWERING] = "answering", [PHASE_CANCELLING] = "cancelling",
+        [PHASE_SAVING] = "saving", [PHASE_IDLE] = "idle", [PHASE_FAILED] = "failed",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], arg) == 0)
+            fake.st.phase = ev->phase = (enum session_phase)i;
+    ev->kind = EVENT_PHASE;
+    return true;
+}
+
+static bool make_message(char *arg, struct session_event *ev)
+{
+    char role[16] = "";
+    long long when = 0;
+    int at = 0;
+    sscanf(arg, "%15s %lld %" SCNu32 " %n", role, &when, &ev->tokens, &at);
+    ev->kind = EVENT_MESSAGE;
+    ev->role = strcmp(role, "user") == 0 ? ROLE_USER
+               : strcmp(role, "system") == 0 ? ROLE_SYSTEM : ROLE_ASSISTANT;
+    ev->time = when;
+    put_text(ev, arg + at);
+    return true;
+}
+
+static bool take_queued(const char *arg, struct session_event *ev)
+{
+    if (fake.n_queue == 0)
+        return false;
+    ev->kind = EVENT_MESSAGE;
+    ev->role = ROLE_USER;
+    ev->time = atoll(arg);
+    ev->text = fake.queue[0];
+    ev->len = strlen(ev->text);
+    memmove(fake.queue, fake.queue + 1, --fake.n_queue * sizeof *fake.queue);
+    return true;
+}
+
+static bool make_step(const char *arg, struct session_event *ev, enum session_event_kind kind)
+{
+    struct step_stats *s = &ev->step;
+    ev->kind = kind;
+    sscanf(arg, "%" SCNu32 " %lf %lf %lf %lf %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+                " %" SCNu64 " %" SCNu64,
+           &s->tokens, &s->seconds, &s->wait_trunk_s, &s->wait_experts_s, &s->device_busy_s,
+           &s->bytes_trunk, &s->bytes_experts, &s->requests, &s->resident, &s->prefetched,
+           &s->waited);
+    return true;
+}
+
+static bool make_end(const char *arg, struct session_event *ev)
+{
+    static const char *const names[] = {"stop", "length", "cancelled", "error"};
+    char finish[16] = "";
+    ev->kind = EVENT_ANSWER_END;
+    sscanf(arg, "%15s %lf", finish, &ev->seconds);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], finish) == 0)
+            ev->finish = (enum session_finish)i;
+    ev->tokens = fake.st.answer_tokens;
+    ev->reasoning_tokens = fake.st.reasoning_tokens;
+    return true;
+}
+
+/* Layers differ, so that a picture of them has a shape. */
+static void set_layers(const char *arg)
+{
+    uint64_t requests = 0;
+    uint32_t slots = 0;
+    sscanf(arg, "%" SCNu32 " %" SCNu64 " %" SCNu32, &fake.first_moe, &requests, &slots);
+    for (uint32_t i = fake.first_moe; i < 512; i++)
+        fake.layers[i] = (struct k3_layer_counts){requests, requests * (i * 37 % 100) / 100, slots,
+                                                  slots - i % 3};
+}
+
+static bool make_text(const char *arg, struct session_event *ev, enum session_event_kind kind)
+{
+    ev->kind = kind;
+    put_text(ev, arg);
+    return true;
+}
+
+/* True when the line makes an event. */
+static bool carry_out(char *line, struct session_event *ev)
+{
+    char *arg = strchr(line, ' ');
+    if (arg)
+        *arg++ = '\0';
+    else
+        arg = line + strlen(line);
+    *ev = (struct session_event){.kind = EVENT_PHASE, .phase = fake.st.phase};
+    if (strcmp(line, "phase") == 0) return set_phase(arg, ev);
+    if (strcmp(line, "message") == 0) return make_message(arg, ev);
+    if (strcmp(line, "take") == 0) return take_queued(arg, ev);
+    if (strcmp(line, "think") == 0) return make_text(arg, ev, EVENT_REASONING);
+    if (strcmp(line, "say") == 0) return make_text(arg, ev, EVENT_CONTENT);
+    if (strcmp(line, "withdrawn") == 0) return make_text(arg, ev, EVENT_WITHDRAWN);
+    if (strcmp(line, "notice") == 0) return make_text(arg, ev, EVENT_NOTICE);
+    if (strcmp(line, "error") == 0) return make_text(arg, ev, EVENT_ERROR);
+    if (strcmp(line, "step") == 0) return make_step(arg, ev, EVENT_STEP);
+    if (strcmp(line, "prefill") == 0) return make_step(arg, ev, EVENT_PREFILL);
+    if (strcmp(line, "end") == 0) return make_end(arg, ev);
+    if (strcmp(line, "answer") == 0) {
+        ev->kind = EVENT_ANSWER;
+        ev->time = atoll(arg);
+        return true;
+    }
+    if (strcmp(line, "set") == 0)
+        set_field(arg);
+    else if (strcmp(line, "layers") == 0)
+        set_layers(arg);
+    else if (strcmp(line, "wake") != 0)
+        report("no such command:", line, strlen(line));
+    return false;
+}
+
+/* ---- the session ------------------------------------------------------------------------- */
+
+void session_event_free(struct session_event *ev)
+{
+    free(ev->text);
+    free(ev->reasoning);
+    ev->text = ev->reasoning = NULL;
+}
+
+int session_fd(const struct session *s)
+{
+    (void)s;
+    return CONTROL_FD;
+}
+
+static void read_control(struct session *s)
+{
+    for (;;) {
+        if (s->cap - s->len < 65536) {
+            s->cap = s->cap * 2 + 131072;
+            s->in = realloc(s->in, s->cap);
+            if (!s->in)
+                abort();
+        }
+        const ssize_t n = read(CONTROL_FD, s->in + s->len, s->cap - s->len - 1);
+        if (n > 0)
+            s->len += (size_t)n;
+        else if (n == 0 && !s->ended) { /* nothing more will come: a pipe that stays silent */
+            int quiet[2];
+            s->ended = true;
+            if (pipe(quiet) != 0 || dup2(quiet[0], CONTROL_FD) < 0)
+                abort();
+            fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK);
+        } else
+            return;
+    }
+}
+
+bool session_next_event(struct session *s, struct session_event *ev)
+{
+    read_control(s);
+    char *nl;
+    while (s->len > 0 && (nl = memchr(s->in, '\n', s->len))) {
+        *nl = '\0';
+        const bool event = carry_out(s->in, ev);
+        const size_t used = (size_t)(nl + 1 - s->in);
+        memmove(s->in, s->in + used, s->len - used);
+        s->len -= used;
+        if (event)
+            return true;
+    }
+    return false;
+}
+
+void session_get_status(struct session *s, struct session_status *out)
+{
+    *out = s->st;
+}
+
+bool session_get_layer(struct session *s, uint32_t layer, struct k3_layer_counts *out)
+{
+    if (layer < s->first_moe || layer >= 512)
+        return false;
+    *out = s->layers[layer];
+    return true;
+}
+
+enum k3_status session_send(struct session *s, const char *text, size_t len, struct k3_error *err)
+{
+    if (s->st.phase == PHASE_FAILED)
+        return k3_fail(err, K3_FAILED, "the engine has stopped");
+    if (s->n_queue == sizeof s->queue / sizeof *s->queue)
+        return k3_fail(err, K3_FAILED, "the queue is full");
+    report("send", text, len);
+    s->queue[s->n_queue] = strndup(text, len);
+    s->n_queue += s->queue[s->n_queue] != NULL;
+    return K3_OK;
+}
+
+size_t session_queued(struct session *s)
+{
+    return s->n_queue;
+}
+
+char *session_unqueue(struct session *s, size_t *len)
+{
+    if (s->n_queue == 0)
+        return NULL;
+    report("unqueue", "", 0);
+    *len = strlen(s->queue[--s->n_queue]);
+    return s->queue[s->n_queue];
+}
+
+void session_cancel(struct session *s)
+{
+    (void)s;
+    report("cancel", "", 0);
+}
+
+void session_set_thinking(struct session *s, const char *effort)
+{
+    snprintf(s->st.thinking, sizeof s->st.thinking, "%s", effort);
+    report("thinking", effort, strlen(effort));
+}
+
+int main(int argc, char **argv)
+{
+    struct ui_config cfg = {0};
+    struct k3_error err = {0};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--mono") == 0)
+            cfg.theme = UI_THEME_MONO;
+        else if (strcmp(argv[i], "--graph-ascii") == 0)
+            cfg.graph = UI_GRAPH_ASCII;
+        else if (strcmp(argv[i], "--graph-block") == 0)
+            cfg.graph = UI_GRAPH_BLOCK;
+    }
+    fake.st.prompt_eta_s = -1;
+    fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK);
+    report("open", "", 0);
+    const int status = ui_run(&fake, &cfg, &err);
+    char b[32];
+    snprintf(b, sizeof b, "closed %d", status);
+    report(b, err.message, strlen(err.message));
+    if (status != 0)
+        fprintf(stderr, "ui_fake: %s\n", err.message);
+    for (size_t i = 0; i < fake.n_queue; i++)
+        free(fake.queue[i]);
+    free(fake.in);
+    return status;
+}

@@ -1,0 +1,75 @@
+/* app.h - inside the screen: everything that one run of it keeps, shared by the files that draw
+ * it, act on keys, carry out commands and wait for news. */
+#ifndef K3CHAT_UI_APP_H
+#define K3CHAT_UI_APP_H
+
+#include "editor.h"
+#include "keymap.h"
+#include "keys.h"
+#include "layout.h"
+#include "model.h"
+#include "talk_view.h"
+#include "ui.h"
+
+struct app {
+    struct session *session;
+    const struct ui_config *cfg;
+    struct ui_model model;
+    struct talk talk;
+    struct talk_view view;
+    struct editor editor;
+    struct keys keys;
+    uint32_t prefix;            /* first key of a sequence; 0 = none */
+
+    struct grid grid;
+    struct layout layout;
+    enum layout_preset preset;
+    size_t pane_order[LAYOUT_MAX_PANES]; /* indices into the table of panes */
+    bool pane_hidden[LAYOUT_MAX_PANES];  /* by index into that table */
+    size_t n_pane_order;
+    unsigned edit_width;        /* columns that the message is wrapped to */
+    bool bare;                  /* the text alone */
+    bool help;
+    size_t help_top;
+    struct rich help_text;
+    struct wrapped help_rows;
+
+    char hint[200];             /* one line for the person; gone at the next key */
+    enum ink hint_ink;
+    bool asked_to_leave;        /* the next such key does it */
+    char find[128];             /* what was looked for last */
+    bool focused;
+    double answer_began;        /* monotonic seconds */
+    char window_title[256];
+
+    bool quit;
+    int status;
+    bool key_news, model_news;  /* something to draw, from the person or from the session */
+};
+
+double app_clock(void);         /* monotonic seconds */
+void app_hint(struct app *a, enum ink ink, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+void app_draw(struct app *a);                    /* app_draw.c */
+void app_help_scroll(struct app *a, long rows);
+void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
+void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
+void app_toggle_pane(struct app *a, size_t number); /* from 0, in the order on the screen */
+void app_find(struct app *a, bool backwards);
+void app_suspend(struct app *a);                 /* app.c */
+void app_external_editor(struct app *a);         /* external.c */
+
+/* slash.c: text begins with '/'. False when there is no such command. */
+bool slash_run(struct app *a, const char *text);
+void slash_complete(struct app *a);
+
+struct slash_command {
+    const char *name, *args, *help;
+    const char *choices; /* for completion, separated by blanks; NULL = none */
+    void (*run)(struct app *a, const char *args);
+};
+extern const struct slash_command slash_commands[];
+extern const size_t n_slash_commands;
+
+#endif

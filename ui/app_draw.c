@@ -1,0 +1,293 @@
+/* app_draw.c - one frame: layout, chat, panes, message, status. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+#include "format.h"
+#include "pane.h"
+#include "screen.h"
+#include "status.h"
+#include "text.h"
+
+static struct rect inset(const struct rect *r, int left, int right)
+{
+    const int cols = r->cols - left - right;
+    return (struct rect){r->row, r->col + left, r->rows, cols > 0 ? cols : 0};
+}
+
+/* ---- layout ------------------------------------------------------------------------------ */
+
+static void compute_layout(struct app *a)
+{
+    struct layout_in in = {.rows = a->grid.rows, .cols = a->grid.cols, .preset = a->preset,
+                           .editor_rows = 1};
+    for (size_t i = 0; i < a->n_pane_order; i++)
+        if (!a->pane_hidden[a->pane_order[i]])
+            in.panes[in.n_panes++] = panes[a->pane_order[i]].need;
+    layout_compute(&in, &a->layout);
+    if (a->layout.too_small)
+        return;
+    /* one margin column left, one right for blanks that hang over */
+    a->edit_width = a->layout.editor.cols > 3 ? (unsigned)a->layout.editor.cols - 2 : 1;
+    const struct wrapped *w = editor_rows(&a->editor, a->edit_width);
+    in.editor_rows = w ? (int)(w->n < 1000 ? w->n : 1000) : 1;
+    layout_compute(&in, &a->layout);
+}
+
+static void draw_too_small(struct app *a)
+{
+    const struct rect all = grid_all(&a->grid);
+    char b[128];
+    snprintf(b, sizeof b, "too small: have %dx%d, need %dx%d", all.cols, all.rows, LAYOUT_MIN_COLS,
+             LAYOUT_MIN_ROWS);
+    int row = all.rows / 2;
+    grid_put_cut(&a->grid, &all, row, 0, all.cols, INK_WARN, b, strlen(b));
+    if (row > 0) {
+        snprintf(b, sizeof b, "k3chat: %s", session_phase_name(a->model.st.phase));
+        grid_put_cut(&a->grid, &all, row - 1, 0, all.cols, INK_TEXT, b, strlen(b));
+    }
+}
+
+/* ---- chat -------------------------------------------------------------------------------- */
+
+static void draw_chat(struct app *a)
+{
+    const struct rect r = inset(&a->layout.transcript, 1, 1);
+    a->view.now = a->model.now;
+    talk_view_draw(&a->view, &a->talk, &a->grid, &r);
+    if (a->talk.n == 0 && r.rows > 1) {
+        const char *s = a->model.st.phase == PHASE_LOADING ? "The model is being loaded. You can "
+                                                             "write already."
+                                                           : "Ask something.";
+        grid_put_cut(&a->grid, &r, 0, 0, r.cols, INK_DIM, s, strlen(s));
+    }
+}
+
+static void draw_message_title(struct app *a)
+{
+    const struct rect r = a->layout.editor_title;
+    char b[64];
+    int col = 2;
+    grid_hline(&a->grid, &r, 0, 0, r.cols, INK_RULE);
+    if (a->hint[0]) {
+        grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
+        col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, a->hint_ink, a->hint,
+                           strlen(a->hint));
+    } else {
+        grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
+        col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
+        if (a->model.queued > 0) {
+            snprintf(b, sizeof b, "  queued: %zu (Up takes back)", a->model.queued);
+            col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, INK_WARN, b, strlen(b));
+        }
+    }
+    grid_set(&a->grid, &r, 0, col, INK_RULE, ' ');
+    const size_t fresh = talk_view_new_rows(&a->view, &a->talk);
+    if (a->view.follow)
+        return;
+    if (fresh > 0)
+        snprintf(b, sizeof b, " %zu new line%s: End ", fresh, fresh == 1 ? "" : "s");
+    else
+        snprintf(b, sizeof b, " scrolled back: End ");
+    if (col + (int)strlen(b) + 2 < r.cols)
+        grid_puts_right(&a->grid, &r, 0, r.cols - 1, fresh > 0 ? INK_WARN : INK_LABEL, b);
+}
+
+static void draw_placeholder(struct app *a, const struct rect *r)
+{
+    const char *s = a->model.st.phase == PHASE_FAILED
+                        ? "The engine has stopped; the conversation can be read. Ctrl+Q leaves."
+                        : "Enter sends, Alt+Enter makes a new line, /help";
+    grid_put_cut(&a->grid, r, 0, 0, r->cols - 1, INK_DIM, s, strlen(s));
+}
+
+static void draw_message(struct app *a)
+{
+    const struct rect r = inset(&a->layout.editor, 1, 0);
+    const struct wrapped *w = editor_rows(&a->editor, a->edit_width);
+    size_t row = 0;
+    unsigned col = 0;
+    if (!w)
+        return;
+    if (a->editor.len == 0)
+        draw_placeholder(a, &r);
+    editor_cursor_pos(&a->editor, a->edit_width, &row, &col);
+    const size_t top = row >= (size_t)r.rows ? row - (size_t)r.rows + 1 : 0;
+    for (int y = 0; y < r.rows && top + (size_t)y < w->n && a->editor.len > 0; y++) {
+        const struct row *line = &w->rows[top + (size_t)y];
+        grid_put(&a->grid, &r, y, 0, a->editor.text[0] == '/' && line->line == 0 ? INK_KEY : INK_TEXT,
+                 a->editor.text + line->start, line->end - line->start);
+    }
+    if (a->help || r.cols < 1)
+        return;
+    a->grid.cursor_row = r.row + (int)(row - top);
+    a->grid.cursor_col = r.col + ((int)col < r.cols ? (int)col : r.cols - 1);
+}
+
+/* ---- panes ------------------------------------------------------------------------------- */
+
+static void draw_pane(struct app *a, const struct pane *p, const struct rect *r)
+{
+    const struct rect inner = {r->row + 1, r->col + 1, r->rows - 1, r->cols - 2};
+    grid_hline(&a->grid, r, 0, 0, r->cols, INK_RULE);
+    const int end = grid_puts(&a->grid, r, 0, 2, INK_TITLE, p->title);
+    grid_set(&a->grid, r, 0, 1, INK_RULE, ' ');
+    grid_set(&a->grid, r, 0, end, INK_RULE, ' ');
+    p->draw(&a->model, &a->grid, &inner);
+}
+
+static void draw_panes(struct app *a)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < a->n_pane_order && shown < a->layout.n_shown; i++) {
+        if (a->pane_hidden[a->pane_order[i]])
+            continue;
+        draw_pane(a, &panes[a->pane_order[i]], &a->layout.panes[shown++]);
+    }
+}
+
+static bool is_hline(struct app *a, int row, int col)
+{
+    const struct cell *c = grid_at(&a->grid, row, col);
+    return c && c->ink == INK_RULE && c->cp == symbol(SYM_HLINE);
+}
+
+/* The upright line, joined to the lines that meet it. */
+static void draw_rule(struct app *a)
+{
+    const struct rect r = a->layout.rule;
+    for (int y = 0; y < r.rows; y++) {
+        const bool left = is_hline(a, r.row + y, r.col - 1), right = is_hline(a, r.row + y, r.col + 1);
+        const enum symbol s = left && right ? SYM_CROSS : left ? SYM_TEE_LEFT
+                              : right ? SYM_TEE_RIGHT : SYM_VLINE;
+        grid_set(&a->grid, &r, y, 0, INK_RULE, symbol(s));
+    }
+}
+
+/* ---- help -------------------------------------------------------------------------------- */
+
+#define HELP_KEYS_COLS 24
+
+static void help_line(struct rich *r, const char *left, const char *help)
+{
+    const size_t cols = strlen(left);
+    rich_puts(r, INK_KEY, left);
+    for (size_t i = cols; i < HELP_KEYS_COLS - 1; i++)
+        rich_puts(r, INK_TEXT, " ");
+    rich_puts(r, INK_TEXT, " ");
+    rich_puts(r, INK_TEXT, help);
+    rich_end_line(r, (struct rich_style){.hang = HELP_KEYS_COLS});
+}
+
+static void help_heading(struct rich *r, const char *s)
+{
+    if (r->n_lines > 0)
+        rich_end_line(r, (struct rich_style){0});
+    rich_puts(r, INK_HEADING, s);
+    rich_end_line(r, (struct rich_style){0});
+}
+
+static void build_help(struct rich *r)
+{
+    char b[64];
+    rich_clear(r);
+    for (size_t i = 0; i < n_actions; i++) {
+        if (actions[i].action == ACT_NONE)
+            help_heading(r, actions[i].help);
+        else if (actions[i].help)
+            help_line(r, actions[i].keys, actions[i].help);
+    }
+    help_heading(r, "Commands");
+    for (size_t i = 0; i < n_slash_commands; i++) {
+        snprintf(b, sizeof b, "/%s %s", slash_commands[i].name, slash_commands[i].args);
+        help_line(r, b, slash_commands[i].help);
+    }
+    help_line(r, "//...", "send a message that begins with /");
+}
+
+static size_t help_rows_shown(const struct app *a)
+{
+    return a->grid.rows > 3 ? (size_t)a->grid.rows - 3 : 1;
+}
+
+void app_help_scroll(struct app *a, long rows)
+{
+    const size_t shown = help_rows_shown(a);
+    const long most = a->help_rows.n > shown ? (long)(a->help_rows.n - shown) : 0;
+    long top = (long)a->help_top + rows;
+    a->help_top = (size_t)(top < 0 ? 0 : top > most ? most : top);
+}
+
+static void draw_help(struct app *a)
+{
+    const struct rect body = {1, 0, a->grid.rows - 2, a->grid.cols};
+    const struct rect r = {2, 1, body.rows - 1, body.cols - 2};
+    build_help(&a->help_text);
+    if (!wrap_rich(&a->help_text, (unsigned)r.cols, &a->help_rows))
+        return;
+    app_help_scroll(a, 0);
+    grid_fill(&a->grid, &body, INK_TEXT, ' ');
+    grid_hline(&a->grid, &body, 0, 0, body.cols, INK_RULE);
+    int col = grid_puts(&a->grid, &body, 0, 2, INK_TITLE, "help");
+    grid_set(&a->grid, &body, 0, 1, INK_RULE, ' ');
+    const bool more = a->help_top + help_rows_shown(a) < a->help_rows.n;
+    col = grid_puts(&a->grid, &body, 0, col, INK_LABEL, more ? "  PgDn for more, Esc closes" : "  Esc closes");
+    grid_set(&a->grid, &body, 0, col, INK_RULE, ' ');
+    for (int y = 0; y < r.rows && a->help_top + (size_t)y < a->help_rows.n; y++)
+        rich_draw_row(&a->help_text, &a->help_rows, a->help_top + (size_t)y, &a->grid, &r, y);
+    a->grid.cursor_row = -1;
+}
+
+/* ---- the frame --------------------------------------------------------------------------- */
+
+static void draw_bare(struct app *a)
+{
+    const struct rect r = {0, 0, a->grid.rows - 1, a->grid.cols};
+    const struct rect last = {a->grid.rows - 1, 0, 1, a->grid.cols};
+    a->view.now = a->model.now;
+    talk_view_draw(&a->view, &a->talk, &a->grid, &r);
+    grid_puts(&a->grid, &last, 0, 0, INK_DIM, "PgUp and PgDn scroll, any other key goes back");
+}
+
+static void draw_all(struct app *a)
+{
+    title_draw(&a->model, &a->grid, &a->layout.title);
+    status_draw(&a->model, &a->grid, &a->layout.status);
+    draw_chat(a);
+    draw_panes(a);
+    draw_message_title(a);
+    draw_message(a);
+    draw_rule(a);
+    if (a->help)
+        draw_help(a);
+}
+
+static void update_window_title(struct app *a)
+{
+    char b[sizeof a->window_title];
+    status_window_title(&a->model, b, sizeof b);
+    if (strcmp(b, a->window_title) != 0) {
+        memcpy(a->window_title, b, sizeof b);
+        screen_set_title(b);
+    }
+}
+
+void app_draw(struct app *a)
+{
+    int rows, cols;
+    screen_size(&rows, &cols);
+    if (!grid_resize(&a->grid, rows, cols))
+        return;
+    talk_progress(&a->talk, &a->model.st);
+    compute_layout(a);
+    if (a->layout.too_small)
+        draw_too_small(a);
+    else if (a->bare)
+        draw_bare(a);
+    else
+        draw_all(a);
+    screen_show(&a->grid);
+    update_window_title(a);
+}

@@ -1,0 +1,321 @@
+/* app_keys.c - what a key does. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+#include "pane.h"
+#include "screen.h"
+#include "text.h"
+
+/* ---- leaving and cancelling -------------------------------------------------------------- */
+
+void app_leave(struct app *a, bool sure)
+{
+    if (sure || a->asked_to_leave) {
+        a->quit = true;
+        return;
+    }
+    a->asked_to_leave = true;
+    if (phase_is_busy(a->model.st.phase))
+        app_hint(a, INK_WARN, "an answer is running: again stops it, keeps it and leaves");
+    else
+        app_hint(a, INK_WARN, "again to leave");
+}
+
+static void cancel(struct app *a)
+{
+    session_cancel(a->session);
+    app_hint(a, INK_WARN, "stopping");
+}
+
+static void interrupt(struct app *a)
+{
+    const enum session_phase p = a->model.st.phase;
+    if (p == PHASE_CANCELLING)
+        app_leave(a, false);
+    else if (phase_is_busy(p))
+        cancel(a);
+    else
+        app_leave(a, false);
+}
+
+static void end_of_input(struct app *a)
+{
+    if (a->editor.len > 0)
+        editor_delete(&a->editor);
+    else
+        app_leave(a, !phase_is_busy(a->model.st.phase));
+}
+
+/* ---- sending ----------------------------------------------------------------------------- */
+
+static bool only_blanks(const char *s, size_t len)
+{
+    return strspn(s, " \t\r\n") == len;
+}
+
+/* A message or a command; when it is refused, the text stays where it was. */
+static void send_text(struct app *a, char *text, size_t len)
+{
+    struct k3_error err = {0};
+    const size_t skip = len >= 2 && text[0] == '/' && text[1] == '/' ? 1 : 0;
+    editor_remember(&a->editor, text, len);
+    if (text[0] == '/' && !skip) {
+        if (!slash_run(a, text))
+            editor_set(&a->editor, text, len);
+        return;
+    }
+    if (session_send(a->session, text + skip, len - skip, &err) != K3_OK) {
+        editor_set(&a->editor, text, len);
+        app_hint(a, INK_BAD, "%s", err.message);
+        return;
+    }
+    talk_queue(&a->talk, text + skip, len - skip);
+    talk_view_end(&a->view);
+}
+
+static void send_message(struct app *a)
+{
+    size_t len = 0;
+    if (a->editor.len == 0 || only_blanks(a->editor.text, a->editor.len))
+        return;
+    char *text = editor_take(&a->editor, &len);
+    if (!text)
+        return;
+    if (memchr(text, '\0', len)) /* nothing that is typed or pasted needs it */
+        len = strlen(text);
+    send_text(a, text, len);
+    free(text);
+}
+
+/* The newest queued message comes back into the editor. */
+static bool take_back(struct app *a)
+{
+    size_t len = 0;
+    if (a->editor.len > 0 || session_queued(a->session) == 0)
+        return false;
+    char *text = session_unqueue(a->session, &len);
+    if (!text)
+        return false;
+    editor_set(&a->editor, text, len);
+    talk_unqueue(&a->talk);
+    app_hint(a, INK_LABEL, "taken back from the queue");
+    free(text);
+    return true;
+}
+
+/* ---- window ------------------------------------------------------------------------------ */
+
+void app_toggle_pane(struct app *a, size_t number)
+{
+    if (number >= a->n_pane_order) {
+        app_hint(a, INK_LABEL, "there is no pane %zu", number + 1);
+        return;
+    }
+    const size_t p = a->pane_order[number];
+    a->pane_hidden[p] = !a->pane_hidden[p];
+    app_hint(a, INK_LABEL, "%s: %s", panes[p].title, a->pane_hidden[p] ? "hidden" : "shown");
+    if (!a->pane_hidden[p] && a->preset == LAYOUT_CHAT)
+        a->preset = LAYOUT_BOTH;
+}
+
+static void next_preset(struct app *a)
+{
+    static const char *const names[] = {"chat and panes", "chat alone", "panes large"};
+    a->preset = (enum layout_preset)((a->preset + 1) % LAYOUT_PRESETS);
+    app_hint(a, INK_LABEL, "%s", names[a->preset]);
+}
+
+void app_find(struct app *a, bool backwards)
+{
+    if (a->find[0] == '\0') {
+        if (a->editor.len == 0)
+            editor_set(&a->editor, "/find ", 6);
+        return;
+    }
+    if (!talk_view_find(&a->view, &a->talk, a->find, backwards))
+        app_hint(a, INK_WARN, "no %s \"%s\"", backwards ? "earlier" : "later", a->find);
+    else
+        app_hint(a, INK_LABEL, "found \"%s\": Ctrl+R before, Ctrl+S after, Esc ends", a->find);
+}
+
+static long page(const struct app *a)
+{
+    return a->view.area.rows > 2 ? a->view.area.rows - 2 : 1;
+}
+
+static void end_key(struct app *a)
+{
+    if (a->editor.len == 0)
+        talk_view_end(&a->view);
+    editor_line_end(&a->editor);
+}
+
+static void escape(struct app *a)
+{
+    if (a->view.find[0])
+        a->view.find[0] = '\0';
+    else if (phase_is_busy(a->model.st.phase) && a->model.st.phase != PHASE_CANCELLING)
+        cancel(a);
+}
+
+static void move_up(struct app *a)
+{
+    if (take_back(a))
+        return;
+    if (!editor_row_up(&a->editor, a->edit_width))
+        editor_past_older(&a->editor);
+}
+
+static void move_down(struct app *a)
+{
+    if (!editor_row_down(&a->editor, a->edit_width))
+        editor_past_newer(&a->editor);
+}
+
+/* ---- actions ----------------------------------------------------------------------------- */
+
+/* Those of the message editor; false when it is none of them. */
+static bool edit(struct app *a, enum action act)
+{
+    struct editor *e = &a->editor;
+    static void (*const simple[N_ACTIONS])(struct editor *) = {
+        [ACT_LEFT] = editor_left,           [ACT_RIGHT] = editor_right,
+        [ACT_WORD_LEFT] = editor_word_left, [ACT_WORD_RIGHT] = editor_word_right,
+        [ACT_HOME] = editor_line_start,     [ACT_BACKSPACE] = editor_backspace,
+        [ACT_DELETE] = editor_delete,       [ACT_KILL_WORD_LEFT] = editor_kill_word_left,
+        [ACT_KILL_WORD_RIGHT] = editor_kill_word_right,
+        [ACT_KILL_TO_START] = editor_kill_to_line_start,
+        [ACT_KILL_TO_END] = editor_kill_to_line_end,
+        [ACT_YANK] = editor_yank,           [ACT_UNDO] = editor_undo,
+        [ACT_REDO] = editor_redo,
+    };
+    if (simple[act]) {
+        simple[act](e);
+        return true;
+    }
+    switch (act) {
+    case ACT_SEND: send_message(a); return true;
+    case ACT_NEWLINE: editor_insert_char(e, '\n'); return true;
+    case ACT_COMPLETE: slash_complete(a); return true;
+    case ACT_OLDER: editor_past_older(e); return true;
+    case ACT_NEWER: editor_past_newer(e); return true;
+    case ACT_UP: move_up(a); return true;
+    case ACT_DOWN: move_down(a); return true;
+    case ACT_END: end_key(a); return true;
+    case ACT_EXTERNAL: app_external_editor(a); return true;
+    case ACT_END_OF_INPUT: end_of_input(a); return true;
+    default: return false;
+    }
+}
+
+static void scroll(struct app *a, enum action act)
+{
+    switch (act) {
+    case ACT_PAGE_UP: talk_view_scroll(&a->view, &a->talk, -page(a)); break;
+    case ACT_PAGE_DOWN: talk_view_scroll(&a->view, &a->talk, page(a)); break;
+    case ACT_ROW_UP: talk_view_scroll(&a->view, &a->talk, -1); break;
+    case ACT_ROW_DOWN: talk_view_scroll(&a->view, &a->talk, 1); break;
+    case ACT_TOP: talk_view_top(&a->view, &a->talk); break;
+    case ACT_BOTTOM: talk_view_end(&a->view); break;
+    default: break;
+    }
+}
+
+static void act(struct app *a, enum action action)
+{
+    if (action >= ACT_PANE_1 && action <= ACT_PANE_8) {
+        app_toggle_pane(a, (size_t)(action - ACT_PANE_1));
+        return;
+    }
+    switch (action) {
+    case ACT_CANCEL: escape(a); break;
+    case ACT_INTERRUPT: interrupt(a); break;
+    case ACT_THINKING: talk_view_toggle_thinking(&a->view, &a->talk); break;
+    case ACT_FIND: app_find(a, true); break;
+    case ACT_FIND_AGAIN: app_find(a, false); break;
+    case ACT_PRESET: next_preset(a); break;
+    case ACT_BARE: a->bare = true; break;
+    case ACT_HELP: a->help = true; a->help_top = 0; break;
+    case ACT_REDRAW: screen_redraw(); break;
+    case ACT_SUSPEND: app_suspend(a); break;
+    case ACT_QUIT: app_leave(a, !phase_is_busy(a->model.st.phase)); break;
+    default: scroll(a, action); break;
+    }
+}
+
+/* ---- the help and the bare view take keys first ------------------------------------------ */
+
+static bool help_key(struct app *a, enum action action, uint32_t key)
+{
+    if (!a->help)
+        return false;
+    const long rows = a->grid.rows > 5 ? a->grid.rows - 5 : 1;
+    switch (action) {
+    case ACT_PAGE_UP: app_help_scroll(a, -rows); return true;
+    case ACT_PAGE_DOWN: app_help_scroll(a, rows); return true;
+    case ACT_UP: case ACT_ROW_UP: app_help_scroll(a, -1); return true;
+    case ACT_DOWN: case ACT_ROW_DOWN: app_help_scroll(a, 1); return true;
+    case ACT_HOME: case ACT_TOP: app_help_scroll(a, -100000); return true;
+    case ACT_END: case ACT_BOTTOM: app_help_scroll(a, 100000); return true;
+    case ACT_REDRAW: case ACT_SUSPEND: case ACT_QUIT: return false;
+    default: break;
+    }
+    if (key == ' ')
+        app_help_scroll(a, rows);
+    else
+        a->help = false;
+    return true;
+}
+
+static bool bare_key(struct app *a, enum action action)
+{
+    if (!a->bare)
+        return false;
+    if ((action >= ACT_PAGE_UP && action <= ACT_BOTTOM) || action == ACT_REDRAW ||
+        action == ACT_SUSPEND || action == ACT_QUIT)
+        return false;
+    a->bare = false;
+    return true;
+}
+
+static void press(struct app *a, uint32_t key)
+{
+    const enum action action = keymap_find(a->prefix, key);
+    const bool in_sequence = a->prefix != 0;
+    const bool asked = a->asked_to_leave;
+    a->prefix = action == ACT_PREFIX ? key : 0;
+    if (action == ACT_PREFIX)
+        return;
+    a->hint[0] = '\0';
+    a->asked_to_leave = asked && (action == ACT_INTERRUPT || action == ACT_QUIT ||
+                                  action == ACT_END_OF_INPUT);
+    if (help_key(a, action, key) || bare_key(a, action))
+        return;
+    if (action != ACT_NONE) {
+        if (!edit(a, action))
+            act(a, action);
+    } else if (!in_sequence && (key & MOD_MASK) == 0 && key < 0x110000 && key >= 0x20)
+        editor_insert_char(&a->editor, key);
+}
+
+void app_key(struct app *a, const struct key_event *ev)
+{
+    switch (ev->kind) {
+    case KEY_PRESS: press(a, ev->key); break;
+    case KEY_PASTE_BEGIN:
+        a->help = a->bare = false;
+        a->hint[0] = '\0';
+        editor_begin_paste(&a->editor);
+        break;
+    case KEY_PASTE_TEXT: editor_insert(&a->editor, ev->text, ev->len); break;
+    case KEY_PASTE_END: editor_end_paste(&a->editor); break;
+    case KEY_FOCUS_IN: a->focused = true; break;
+    case KEY_FOCUS_OUT: a->focused = false; break;
+    }
+    a->key_news = true;
+    if (editor_failed(&a->editor))
+        app_hint(a, INK_BAD, "there is no memory for that");
+}

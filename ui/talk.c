@@ -1,0 +1,239 @@
+/* talk.c - the conversation as the screen keeps it (see talk.h). */
+#include <config.h>
+
+#include "talk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+
+bool text_buf_add(struct text_buf *b, const char *s, size_t len)
+{
+    if (!GROW(b->s, b->cap, b->len + len + 1))
+        return false;
+    if (len > 0)
+        memcpy(b->s + b->len, s, len);
+    b->len += len;
+    b->s[b->len] = '\0';
+    return true;
+}
+
+static void entry_free(struct entry *e)
+{
+    if (!e)
+        return;
+    free(e->text.s);
+    free(e->reasoning.s);
+    rich_free(&e->rich);
+    wrapped_free(&e->rows);
+    free(e);
+}
+
+void talk_init(struct talk *t)
+{
+    *t = (struct talk){.markdown = true};
+}
+
+void talk_free(struct talk *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        entry_free(t->entries[i]);
+    free(t->entries);
+    *t = (struct talk){0};
+}
+
+/* Puts a new entry before the queued ones; NULL = memory. */
+static struct entry *add_entry(struct talk *t, enum entry_kind kind, bool queued)
+{
+    struct entry *e = calloc(1, sizeof *e);
+    if (!e || !GROW(t->entries, t->cap, t->n + 1)) {
+        free(e);
+        t->short_of_memory = true;
+        return NULL;
+    }
+    const size_t at = queued ? t->n : t->n - t->n_queued;
+    memmove(&t->entries[at + 1], &t->entries[at], (t->n - at) * sizeof *t->entries);
+    t->entries[at] = e;
+    t->n++;
+    t->n_queued += queued;
+    e->kind = kind;
+    e->queued = queued;
+    e->stale = true;
+    return e;
+}
+
+static void remove_entry(struct talk *t, size_t i)
+{
+    if (t->running == t->entries[i])
+        t->running = NULL;
+    t->n_queued -= t->entries[i]->queued;
+    entry_free(t->entries[i]);
+    memmove(&t->entries[i], &t->entries[i + 1], (t->n - i - 1) * sizeof *t->entries);
+    t->n--;
+}
+
+static void append(struct talk *t, struct entry *e, struct text_buf *b, const char *s,
+                   size_t len)
+{
+    if (s && !text_buf_add(b, s, len))
+        t->short_of_memory = true;
+    e->stale = true;
+}
+
+void talk_notice(struct talk *t, enum entry_kind kind, const char *text)
+{
+    struct entry *e = add_entry(t, kind, false);
+    if (e)
+        append(t, e, &e->text, text, strlen(text));
+}
+
+bool talk_queue(struct talk *t, const char *s, size_t len)
+{
+    struct entry *e = add_entry(t, ENTRY_USER, true);
+    if (e)
+        append(t, e, &e->text, s, len);
+    return e != NULL;
+}
+
+void talk_unqueue(struct talk *t)
+{
+    if (t->n_queued > 0)
+        remove_entry(t, t->n - 1);
+}
+
+/* The session has taken up the oldest queued message: from now on it is said. */
+static void take_up(struct talk *t, const struct session_event *ev)
+{
+    if (t->n_queued == 0)
+        return;
+    const struct entry *q = t->entries[t->n - t->n_queued];
+    if (q->text.len == ev->len && (ev->len == 0 || memcmp(q->text.s, ev->text, ev->len) == 0))
+        remove_entry(t, t->n - t->n_queued);
+}
+
+static void add_message(struct talk *t, const struct session_event *ev)
+{
+    static const enum entry_kind kinds[] = {
+        [ROLE_SYSTEM] = ENTRY_SYSTEM, [ROLE_USER] = ENTRY_USER, [ROLE_ASSISTANT] = ENTRY_ASSISTANT,
+    };
+    if (ev->role == ROLE_USER)
+        take_up(t, ev);
+    struct entry *e = add_entry(t, kinds[ev->role], false);
+    if (!e)
+        return;
+    append(t, e, &e->text, ev->text, ev->len);
+    append(t, e, &e->reasoning, ev->reasoning, ev->reasoning_len);
+    e->time = ev->time;
+    e->tokens = ev->tokens;
+    e->reasoning_tokens = ev->reasoning_tokens;
+    e->seconds = ev->seconds;
+    e->finish = ev->finish;
+}
+
+/* The running answer; text that comes without a beginning opens one. */
+static struct entry *running_entry(struct talk *t)
+{
+    if (!t->running) {
+        t->running = add_entry(t, ENTRY_ASSISTANT, false);
+        if (t->running)
+            t->running->running = true;
+    }
+    return t->running;
+}
+
+static void begin_answer(struct talk *t, const struct session_event *ev)
+{
+    if (t->running)
+        t->running->running = false;
+    t->running = NULL;
+    struct entry *e = running_entry(t);
+    if (e)
+        e->time = ev->time;
+}
+
+static void end_answer(struct talk *t, const struct session_event *ev)
+{
+    struct entry *e = t->running;
+    if (!e)
+        return;
+    e->running = false;
+    e->finish = ev->finish;
+    e->stale = true;
+    if (ev->seconds > 0)
+        e->seconds = ev->seconds;
+    if (ev->tokens > 0)
+        e->tokens = ev->tokens;
+    if (ev->reasoning_tokens > 0)
+        e->reasoning_tokens = ev->reasoning_tokens;
+    t->running = NULL;
+}
+
+/* Cancelled before any output: the question goes back to the editor and leaves the screen. */
+static void withdraw(struct talk *t)
+{
+    size_t i = t->n - t->n_queued;
+    if (t->running && t->running->text.len == 0 && t->running->reasoning.len == 0) {
+        for (size_t k = 0; k < t->n; k++)
+            if (t->entries[k] == t->running) {
+                remove_entry(t, k);
+                break;
+            }
+        i = t->n - t->n_queued;
+    }
+    while (i-- > 0) {
+        const struct entry *e = t->entries[i];
+        if (e->kind == ENTRY_USER) {
+            remove_entry(t, i);
+            return;
+        }
+        if (e->kind == ENTRY_ASSISTANT && (e->text.len > 0 || e->reasoning.len > 0))
+            return;
+        if (e->kind == ENTRY_ASSISTANT)
+            remove_entry(t, i);
+    }
+}
+
+bool talk_apply(struct talk *t, const struct session_event *ev)
+{
+    struct entry *e;
+    switch (ev->kind) {
+    case EVENT_MESSAGE: add_message(t, ev); return true;
+    case EVENT_ANSWER: begin_answer(t, ev); return true;
+    case EVENT_REASONING:
+        if ((e = running_entry(t)))
+            append(t, e, &e->reasoning, ev->text, ev->len);
+        return true;
+    case EVENT_CONTENT:
+        if ((e = running_entry(t)))
+            append(t, e, &e->text, ev->text, ev->len);
+        return true;
+    case EVENT_STEP:
+        if (t->running && t->running->text.len == 0)
+            t->running->reasoning_seconds += ev->step.seconds;
+        return true;
+    case EVENT_ANSWER_END: end_answer(t, ev); return true;
+    case EVENT_WITHDRAWN: withdraw(t); return true;
+    case EVENT_NOTICE: talk_notice(t, ENTRY_NOTICE, ev->text ? ev->text : ""); return true;
+    case EVENT_ERROR: talk_notice(t, ENTRY_ERROR, ev->text ? ev->text : ""); return true;
+    default: return true;
+    }
+}
+
+void talk_progress(struct talk *t, const struct session_status *st)
+{
+    struct entry *e = t->running;
+    if (!e || (st->phase != PHASE_THINKING && st->phase != PHASE_ANSWERING &&
+               st->phase != PHASE_CANCELLING))
+        return;
+    if (e->tokens != st->answer_tokens || e->reasoning_tokens != st->reasoning_tokens)
+        e->stale = true;
+    e->tokens = st->answer_tokens;
+    e->reasoning_tokens = st->reasoning_tokens;
+}
+
+void talk_mark_all(struct talk *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        t->entries[i]->stale = true;
+}
