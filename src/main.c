@@ -8,6 +8,7 @@
 #include "../ui/ui.h"
 #include "batch.h"
 #include "options.h"
+#include "teams.h"
 
 static int run_chat(const struct request *r)
 {
@@ -36,6 +37,7 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    teams_block_when_idle(argv);
     setlocale(LC_CTYPE, ""); /* and nothing else: numbers are written and read with a point */
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write error like a full disk */
     if (argc > 1 && argv[1][0] != '-')
