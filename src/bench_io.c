@@ -61,8 +61,8 @@ static const char help_text[] =
     "      --tsv            tab-separated values, with the slowest and fastest repeat\n"
     "      --help           display this help and exit\n"
     "\n"
-    "Figures are GB/s (1e9 bytes). '-' stands where the data are too small or the buffers would be\n"
-    "too large. Buffered reads begin with the files dropped from the page cache, as far as the\n"
+    "Figures are GB/s (1e9 bytes). '-' stands where the data are too small or the buffers would\n"
+    "be too large. Buffered reads begin with the files dropped from the page cache, as far as the\n"
     "system does that. Takes 300 MB of memory and about half a minute.\n";
 
 K3_PRINTF(1, 2) static int usage_error(const char *fmt, ...)

@@ -86,7 +86,8 @@ static void put_shard(const char *name, const char *header, size_t data)
 static void put_index(const char *a, const char *b)
 {
     char text[1000];
-    snprintf(text, sizeof text, "{\"metadata\":{},\"weight_map\":{\"a\":\"%s\",\"b\":\"%s\"}}", a, b);
+    snprintf(text, sizeof text,
+             "{\"metadata\":{},\"weight_map\":{\"a\":\"%s\",\"b\":\"%s\"}}", a, b);
     put_text(INDEX, text);
 }
 
@@ -136,8 +137,8 @@ static void count_progress(void *ud, const char *what, uint64_t done, uint64_t t
 static void test_two_shards(void **state)
 {
     (void)state;
-    put_text(INDEX, "{\"metadata\":{\"total_size\":99},\"weight_map\":{\"w.z\":\"s2\",\"w.a\":\"s1\","
-                    "\"w.empty\":\"s1\",\"w.f\":\"s2\"}}");
+    put_text(INDEX, "{\"metadata\":{\"total_size\":99},\"weight_map\":{\"w.z\":\"s2\","
+                    "\"w.a\":\"s1\",\"w.empty\":\"s1\",\"w.f\":\"s2\"}}");
     put_shard("s1",
               "{\"__metadata__\":{\"format\":\"pt\"},"
               "\"w.a\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[4,16]},"
@@ -196,7 +197,8 @@ static void test_read(void **state)
     /* Not what was asked for. */
     assert_int_equal(k3_checkpoint_read_f32(c, f, out, 3, &err), K3_FAILED);
     assert_non_null(strstr(err.message, "tensor f: 2 elements of F32, wanted are 3"));
-    assert_int_equal(k3_checkpoint_read_f32(c, k3_checkpoint_find(c, "u"), out, 4, &err), K3_FAILED);
+    const struct k3_tensor *u = k3_checkpoint_find(c, "u");
+    assert_int_equal(k3_checkpoint_read_f32(c, u, out, 4, &err), K3_FAILED);
     assert_non_null(strstr(err.message, "4 elements of U8"));
     /* Cut off under us. */
     assert_int_equal(truncate(in_dir(SINGLE), (off_t)(f->offset + 4)), 0);
@@ -301,7 +303,8 @@ static const struct {
     {"{\"t\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
      "duplicate object key"},
     {"{" T("\"U8\"", "[4]", "[0,4]") "}x", "end of file expected"},
-    {"{" T("\"U8\"", "[4]", "[0,4]") "}\x1b[2J", "expected near '?'"}, /* nothing that moves the cursor */
+    /* nothing that moves the cursor of the terminal */
+    {"{" T("\"U8\"", "[4]", "[0,4]") "}\x1b[2J", "expected near '?'"},
     {"{\"t\":7}", "tensor t: its entry is not an object"},
     {"{\"t\":{\"shape\":[4],\"data_offsets\":[0,4]}}", "tensor t: dtype is missing"},
     {"{" T("8", "[4]", "[0,4]") "}", "tensor t: dtype is missing or not a string"},
@@ -412,7 +415,7 @@ static const struct {
     {"{\"weight_map\":{\"a\":\"\"}}", "the name '' is empty"},
     {"{\"weight_map\":{\"a\":\"s1\\n\"}}", "the name 's1?'"},
     {"{\"weight_map\":{\"a\":\"../s1\"}}", "tensor a: the shard '../s1' is not a plain file name"},
-    {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", "the shard '/etc/passwd' is not a plain file name"},
+    {"{\"weight_map\":{\"a\":\"/etc/hosts\"}}", "the shard '/etc/hosts' is not a plain file name"},
     {"{\"weight_map\":{\"a\":\"sub/s1\"}}", "the shard 'sub/s1' is not a plain file name"},
     {"{\"weight_map\":{\"a\":\"..\"}}", "the shard '..' is not a plain file name"},
     {"{\"weight_map\":{\"a\":\".\"}}", "the shard '.' is not a plain file name"},
@@ -474,7 +477,7 @@ static void test_no_checkpoint(void **state)
 {
     (void)state;
     char path[300];
-    check_refused(dir, "neither " INDEX " nor " SINGLE "|name the folder that holds the checkpoint");
+    check_refused(dir, "neither " INDEX " nor " SINGLE "|name the folder that holds the check");
     snprintf(path, sizeof path, "%s/none", dir);
     check_refused(path, "/none|No such file or directory");
     put_text("plain", "x");

@@ -37,7 +37,7 @@ struct trunk {
     uint64_t bytes;
 };
 
-/* Matrices of any shape; some touch the one before on disk, some do not; the last ones may be head. */
+/* Matrices of any shape; some touch the one before on disk; the last ones may be head. */
 static void random_trunk(struct trunk *w, uint64_t *seed)
 {
     *w = (struct trunk){.n = 1 + (uint32_t)rnd_below(seed, MAX_MATRICES)};

@@ -198,8 +198,8 @@ static enum k3_status map_entries(struct k3_checkpoint *c, const char *path, con
             return err->status;
         if (!file)
             return k3_fail(err, K3_FAILED,
-                           "%s: weight_map: tensor %s: its shard is not a file name; fetch the index "
-                           "again", path, name);
+                           "%s: weight_map: tensor %s: its shard is not a file name; fetch the "
+                           "index again", path, name);
         if (check_shard_name(path, name, file, err) != K3_OK)
             return err->status;
         long long shard = shard_number(c, seen, file, err);
@@ -249,8 +249,8 @@ static enum k3_status read_single(struct k3_checkpoint *c, struct names *w, stru
     int fd = open_regular(s->path, &sb);
     if (fd < 0 && errno == ENOENT)
         return k3_fail(err, K3_FAILED,
-                       "%s: neither " INDEX_NAME " nor " SINGLE_NAME " is there; name the folder that "
-                       "holds the checkpoint", c->dir);
+                       "%s: neither " INDEX_NAME " nor " SINGLE_NAME " is there; name the folder "
+                       "that holds the checkpoint", c->dir);
     if (fd < 0)
         return k3_fail(err, K3_FAILED, "%s: cannot be opened: %s", s->path,
                        errno == EINVAL ? "not a regular file" : strerror(errno));
@@ -278,8 +278,8 @@ static enum k3_status read_names(struct k3_checkpoint *c, struct names *w, struc
         return k3_fail(err, K3_FAILED, "%s: the checkpoint's folder cannot be opened: %s", c->dir,
                        strerror(errno));
     if (!S_ISDIR(sb.st_mode))
-        return k3_fail(err, K3_FAILED, "%s: not a folder; name the folder that holds the checkpoint",
-                       c->dir);
+        return k3_fail(err, K3_FAILED,
+                       "%s: not a folder; name the folder that holds the checkpoint", c->dir);
     char *path = join(c->dir, INDEX_NAME);
     if (!path)
         return k3_fail_memory(err, "a path", strlen(c->dir));
@@ -355,8 +355,8 @@ static enum k3_status enter_all(struct k3_checkpoint *c, k3_progress_fn progress
     for (size_t i = 0; i < c->n_tensors; i++)
         if (!c->tensors[i].dtype_name)
             return k3_fail(err, K3_FAILED,
-                           "%s: tensor %s is promised by the index and missing; fetch index and shard "
-                           "again", c->shards[c->tensors[i].shard].path, c->tensors[i].name);
+                           "%s: tensor %s is promised by the index and missing; fetch index and "
+                           "shard again", c->shards[c->tensors[i].shard].path, c->tensors[i].name);
     return K3_OK;
 }
 

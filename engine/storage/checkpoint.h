@@ -4,8 +4,8 @@
  * and the header of each shard it names. Refused with file, tensor and value: a shard that is
  * missing or lies outside the folder, a header that is cut off or no JSON, offsets that are out of
  * order, outside the file, overlapping, or not shape x dtype long, a name twice, a tensor the index
- * promises and the shard lacks (or the other way round), an unknown dtype. Shards are named by plain
- * file names; the files themselves may be symbolic links, for instance to other disks. */
+ * promises and the shard lacks (or the other way round), an unknown dtype. Shards are named by
+ * plain file names; the files themselves may be symbolic links, for instance to other disks. */
 #ifndef K3_CHECKPOINT_H
 #define K3_CHECKPOINT_H
 
@@ -14,7 +14,7 @@
 
 #include "../k3.h"
 
-enum k3_dtype { K3_DT_F32, K3_DT_BF16, K3_DT_U8, K3_DT_OTHER /* known size, unused by the model */ };
+enum k3_dtype { K3_DT_F32, K3_DT_BF16, K3_DT_U8, K3_DT_OTHER /* known size, not used */ };
 
 #define K3_MAX_DIMS 8
 
@@ -67,7 +67,7 @@ bool k3_shard_open(struct k3_shard *s);
 void k3_shard_close(struct k3_shard *s);
 
 /* Reads n bytes at `offset` of a shard, blocking, without the readers of io.h: small things only.
- * Retries EINTR and short reads. May be called by any thread, also after the tensors are dropped. */
+ * Retries EINTR and short reads. May be called by any thread, also after tensors are dropped. */
 enum k3_status k3_checkpoint_read(const struct k3_checkpoint *c, uint32_t shard, uint64_t offset,
                                   void *buf, size_t n, struct k3_error *err);
 

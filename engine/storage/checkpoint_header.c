@@ -61,8 +61,8 @@ enum k3_status k3_ckpt_check_name(const char *file, const char *name, struct k3_
     char shown[NAME_SHOWN];
     clean(shown, sizeof shown, name);
     return k3_fail(err, K3_FAILED,
-                   "%s: the name '%s' is empty, over 1000 bytes long or holds control characters; %s",
-                   file, shown, AGAIN);
+                   "%s: the name '%s' is empty, over 1000 bytes long or holds control characters; "
+                   "%s", file, shown, AGAIN);
 }
 
 /* ---- reading JSON ------------------------------------------------------------------------ */
@@ -170,8 +170,8 @@ static enum k3_status parse_dtype(const struct k3_shard *s, struct k3_tensor *t,
         char shown[NAME_SHOWN];
         clean(shown, sizeof shown, text);
         return k3_fail(err, K3_FAILED,
-                       "%s: tensor %s: unknown dtype '%s'; only the released layout and its BF16 and "
-                       "F32 exports can be used", s->path, t->name, shown);
+                       "%s: tensor %s: unknown dtype '%s'; only the released layout and its BF16 "
+                       "and F32 exports can be used", s->path, t->name, shown);
     }
     t->dtype = d->id;
     t->dtype_name = d->name;
@@ -244,9 +244,9 @@ static enum k3_status parse_tensor(const struct k3_shard *s, struct k3_tensor *t
         return err->status;
     if (bytes != t->bytes)
         return k3_fail(err, K3_FAILED,
-                       "%s: tensor %s: data_offsets span %" PRIu64 " bytes, but its shape and dtype "
-                       "%s take %" PRIu64 "; %s", s->path, t->name, t->bytes, t->dtype_name, bytes,
-                       AGAIN);
+                       "%s: tensor %s: data_offsets span %" PRIu64 " bytes, but its shape and "
+                       "dtype %s take %" PRIu64 "; %s", s->path, t->name, t->bytes,
+                       t->dtype_name, bytes, AGAIN);
     return K3_OK;
 }
 

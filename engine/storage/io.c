@@ -230,6 +230,11 @@ static void make_name(struct k3_io *io)
     atomic_store(&io->name, io->names[0]);
 }
 
+static enum k3_status start(struct k3_io_device *d, struct k3_error *err)
+{
+    return d->io->uring ? k3_io_uring_start(d, err) : k3_io_threads_start(d, err);
+}
+
 struct k3_io *k3_io_open(const struct k3_checkpoint *c, const struct k3_io_options *opt,
                          struct k3_error *err)
 {
@@ -253,8 +258,7 @@ struct k3_io *k3_io_open(const struct k3_checkpoint *c, const struct k3_io_optio
     else if (find_devices(io, err) == K3_OK) {
         make_name(io);
         uint32_t d = 0;
-        while (d < io->n_devices && (io->uring ? k3_io_uring_start(&io->devices[d], err)
-                                               : k3_io_threads_start(&io->devices[d], err)) == K3_OK)
+        while (d < io->n_devices && start(&io->devices[d], err) == K3_OK)
             d++;
         if (d == io->n_devices)
             return io;
@@ -316,8 +320,8 @@ enum k3_status k3_io_fail(const struct k3_io *io, const struct k3_io_req *r, str
     if (r->error == ENODATA)
         return k3_fail(err, K3_FAILED,
                        "%s: the file ends at byte %" PRIu64 ", but %" PRIu64 " bytes at %" PRIu64
-                       " belong to the model: it was cut off or replaced since the program started; "
-                       "fetch it again", path, r->error_offset, r->bytes, r->offset);
+                       " belong to the model: it was cut off or replaced since the program "
+                       "started; fetch it again", path, r->error_offset, r->bytes, r->offset);
     return k3_fail(err, K3_FAILED,
                    "%s: reading at byte %" PRIu64 " failed: %s (errno %d); check the disk and its "
                    "cable or mount, then start again", path, r->error_offset, strerror(r->error),

@@ -75,10 +75,10 @@ struct k3_io_counters {
     uint32_t devices;
 };
 
-/* AUTO and DIRECT are the thread pool with O_DIRECT, BUFFERED the same through the page cache; URING
- * is one thread per device that keeps `depth` reads in the kernel, and an error where the kernel or
- * the build has no io_uring. Where O_DIRECT is refused, on opening or on the first read (EINVAL),
- * that shard is read buffered and k3_io_name() says why. depth 0 means the default.
+/* AUTO and DIRECT are the thread pool with O_DIRECT, BUFFERED the same through the page cache;
+ * URING is one thread per device that keeps `depth` reads in the kernel, and an error where the
+ * kernel or the build has no io_uring. Where O_DIRECT is refused, on opening or on the first read
+ * (EINVAL), that shard is read buffered and k3_io_name() says why. depth 0 means the default.
  * The checkpoint outlives it. Starts the reader threads, with all signals blocked. */
 struct k3_io *k3_io_open(const struct k3_checkpoint *c, const struct k3_io_options *opt,
                          struct k3_error *err);

@@ -92,8 +92,8 @@ enum k3_status k3_io_threads_start(struct k3_io_device *d, struct k3_error *err)
         int rc = k3_io_spawn(&d->threads[i], run, d);
         if (rc != 0)
             return k3_fail(err, K3_FAILED,
-                           "reader thread %u of %u cannot be started: %s; lower the I/O depth", i + 1,
-                           d->io->opt.depth, strerror(rc));
+                           "reader thread %u of %u cannot be started: %s; lower the I/O depth",
+                           i + 1, d->io->opt.depth, strerror(rc));
         d->n_threads++;
     }
     return K3_OK;

@@ -230,8 +230,8 @@ static bool can_read(struct io_uring *u)
 static enum k3_status refuse(struct k3_error *err, int error)
 {
     return k3_fail(err, K3_FAILED,
-                   "io_uring cannot be used here: %s; choose the I/O backend auto, direct or buffered",
-                   strerror(error));
+                   "io_uring cannot be used here: %s; choose the I/O backend auto, direct or "
+                   "buffered", strerror(error));
 }
 
 enum k3_status k3_io_uring_start(struct k3_io_device *d, struct k3_error *err)
@@ -280,8 +280,8 @@ enum k3_status k3_io_uring_start(struct k3_io_device *d, struct k3_error *err)
 {
     (void)d;
     return k3_fail(err, K3_FAILED,
-                   "this program was built without io_uring; choose the I/O backend auto, direct or "
-                   "buffered");
+                   "this program was built without io_uring; choose the I/O backend auto, direct "
+                   "or buffered");
 }
 
 void k3_io_uring_wake(struct k3_io_device *d)

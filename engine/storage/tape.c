@@ -290,8 +290,8 @@ enum k3_status k3_tape_next(struct k3_tape *t, uint32_t m, struct k3_rows *rows,
     if (t->piece == last || p[t->piece].matrix > m)
         return K3_OK;
     if (p[t->piece].matrix < m)
-        return k3_fail(err, K3_FAILED, "trunk stream: matrix %u is asked for before %u is through", m,
-                       p[t->piece].matrix);
+        return k3_fail(err, K3_FAILED, "trunk stream: matrix %u is asked for before %u is through",
+                       m, p[t->piece].matrix);
     while (*n < max && t->piece < last && p[t->piece].matrix == m) {
         const struct k3_tape_piece *q = &p[t->piece];
         if (*n == 0 && arrive(t, q->block, err) != K3_OK)

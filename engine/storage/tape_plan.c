@@ -61,12 +61,17 @@ static enum k3_status add_piece(struct builder *b, uint32_t i, uint64_t row0, ui
 {
     struct k3_tape_plan *p = b->p;
     if (p->n_pieces >= UINT32_MAX)
-        return k3_fail(b->err, K3_FAILED, "the stream plan has too many pieces; enlarge the blocks");
+        return k3_fail(b->err, K3_FAILED,
+                       "the stream plan has too many pieces; enlarge the blocks");
     if (grow((void **)&p->pieces, p->n_pieces, &b->cap_pieces, sizeof *p->pieces, b->err) != K3_OK)
         return b->err->status;
     struct k3_tape_block *k = &p->blocks[p->n_blocks - 1];
     p->pieces[p->n_pieces++] = (struct k3_tape_piece){
-        .matrix = i, .block = (uint32_t)(p->n_blocks - 1), .row0 = row0, .rows = rows, .at = k->bytes,
+        .matrix = i,
+        .block = (uint32_t)(p->n_blocks - 1),
+        .row0 = row0,
+        .rows = rows,
+        .at = k->bytes,
     };
     k->bytes += bytes;
     k->n_pieces++;
@@ -78,8 +83,8 @@ static enum k3_status add_piece(struct builder *b, uint32_t i, uint64_t row0, ui
 
 /* How many rows from row0 on go into the last block: whole units, or the rest of the matrix. 0 when
  * a new block should begin: a sliver of a large matrix is not worth a piece of its own. */
-static uint64_t rows_that_fit(const struct builder *b, const struct k3_tape_matrix *m, uint64_t row0,
-                              uint64_t space)
+static uint64_t rows_that_fit(const struct builder *b, const struct k3_tape_matrix *m,
+                              uint64_t row0, uint64_t space)
 {
     uint64_t rest = m->rows - row0;
     if (space / m->row_bytes >= rest)
@@ -119,8 +124,8 @@ static enum k3_status check_matrix(const struct k3_tape_matrix *m, size_t i, boo
                        " bytes in units of %u at byte %" PRIu64, i, m->rows, m->row_bytes, m->unit,
                        m->offset);
     if (after_head && !m->head)
-        return k3_fail(err, K3_FAILED, "stream plan: matrix %zu follows the head, which must be last",
-                       i);
+        return k3_fail(err, K3_FAILED,
+                       "stream plan: matrix %zu follows the head, which must be last", i);
     return K3_OK;
 }
 
@@ -130,8 +135,8 @@ enum k3_status k3_tape_plan_make(struct k3_tape_plan *p, const struct k3_tape_ma
     *p = (struct k3_tape_plan){0};
     struct builder b = {.p = p, .block_bytes = block_bytes, .err = err};
     if (block_bytes == 0 || n > UINT32_MAX)
-        return k3_fail(err, K3_FAILED, "stream plan: %zu matrices in blocks of %" PRIu64 " bytes", n,
-                       block_bytes);
+        return k3_fail(err, K3_FAILED, "stream plan: %zu matrices in blocks of %" PRIu64 " bytes",
+                       n, block_bytes);
     for (size_t i = 0; i < n; i++)
         if (check_matrix(&m[i], i, i > 0 && m[i - 1].head, err) != K3_OK ||
             add_matrix(&b, &m[i], (uint32_t)i) != K3_OK) {
