@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cmd_bench.h"
 #include "cmd_doctor.h"
 #include "cmd_trace.h"
 #include "cmd_verify.h"
@@ -13,5 +14,6 @@ const struct command commands[] = {
      cmd_doctor},
     {"verify", "verify --model DIR", "checks that a checkpoint is whole", cmd_verify},
     {"trace", "trace FILE", "replays an expert trace: hit rate by capacity and policy", cmd_trace},
+    {"bench", "bench kernels|ladder|threads|io", "measures this machine and this program", cmd_bench},
     {NULL, NULL, NULL, NULL},
 };
