@@ -3,6 +3,7 @@
 
 #include "test_experts_shard.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -108,13 +109,20 @@ void shard_make(struct shard *s, enum shard_layout layout, uint32_t layers, uint
     assert_int_equal(ftruncate(s->fd, (off_t)end), 0);
     write_all(s);
     s->file = (struct k3_shard){
-        .name = s->path, .path = s->path, .fd = s->fd, .fd_direct = -1, .size = end};
+        .name = s->path,
+        .path = s->path,
+        .fd = s->fd,
+        .fd_direct = open(s->path, O_RDONLY | O_CLOEXEC | O_DIRECT), /* -1 if refused */
+        .direct_errno = EINVAL,
+        .size = end};
     s->c = (struct k3_checkpoint){.dir = s->dir, .shards = &s->file, .n_shards = 1};
 }
 
 void shard_remove(struct shard *s)
 {
     close(s->fd);
+    if (s->file.fd_direct >= 0)
+        close(s->file.fd_direct);
     unlink(s->path);
     rmdir(s->dir);
     free(s->places);

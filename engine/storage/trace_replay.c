@@ -53,7 +53,8 @@ struct entry { /* an expert in memory, and the group that asks for it next */
 };
 
 /* What is in memory, as a heap with the latest next use on top. An expert that is asked for again
- * gets a new entry; the old one, whose group has passed, stays below until the end. */
+ * gets a new entry; the old one, whose group has passed, lies below all that are still wanted and
+ * is never popped. */
 struct clairvoyant {
     uint32_t *next_use; /* [uses] the next group with the same expert and layer */
     uint32_t *wanted;   /* [keys] the group that asks for it next; NEVER = not in memory */
@@ -125,13 +126,8 @@ static void belady_group(const struct k3_trace_steps *s, size_t i, struct clairv
         heap_push(c, (struct entry){c->next_use[j], key});
         c->held++;
     }
-    while (c->held > slots) {
-        const struct entry e = heap_pop(c);
-        if (c->wanted[e.key] == e.next) {
-            c->wanted[e.key] = NEVER;
-            c->held--;
-        }
-    }
+    for (; c->held > slots; c->held--)
+        c->wanted[heap_pop(c).key] = NEVER;
 }
 
 static enum k3_status replay_belady(const struct k3_trace_steps *s, uint32_t slots,
