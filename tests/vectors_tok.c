@@ -17,6 +17,9 @@ enum vec_result vec_fail(struct vec_env *env, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(env->why, sizeof env->why, fmt, ap);
     va_end(ap);
+    for (char *c = env->why; *c; c++)
+        if (*c == '\n' || *c == '\r') /* the report is a line */
+            *c = ' ';
     return VEC_FAIL;
 }
 

@@ -146,7 +146,9 @@ static const struct k3_json *find_schema(const struct k3_chat_options *opt)
     const struct k3_json *inner = k3_json_get(outer, "schema");
     if (!k3_json_present(inner))
         inner = k3_json_get(outer, "json_schema");
-    return k3_json_present(inner) ? inner : outer;
+    if (k3_json_present(inner))
+        return inner;
+    return outer && outer->type == K3_JSON_OBJECT ? outer : NULL;
 }
 
 void k3_render_response_format(struct k3_render *r)
