@@ -38,7 +38,7 @@ struct k3_options {
     enum k3_isa isa;
     enum k3_io_kind io;
     enum k3_policy policy;
-    const char *trace_path;  /* expert requests are appended here; NULL = no trace */
+    const char *trace_path;  /* expert requests are written here (emptied first); NULL = none */
 };
 
 /* Every field zero but the ones whose "planner's choice" is another value. */

@@ -52,6 +52,21 @@ static uint64_t sum_parts(const struct k3_plan *p)
            p->staging + p->residents + p->experts;
 }
 
+/* The store's tables, as if every expert could stay: a few bytes each. */
+static uint64_t experts_tables(const struct k3_engine *e)
+{
+    if (e->bind.n_moe == 0)
+        return 0;
+    const struct k3_experts_config all = {.shape = e->bind.expert_shape,
+                                          .layers = e->bind.n_moe,
+                                          .n_experts = e->cfg.experts,
+                                          .top_k = e->cfg.top_k,
+                                          .slots = e->bind.n_moe * e->cfg.experts,
+                                          .staging = e->cfg.top_k,
+                                          .policy = e->opt.policy};
+    return k3_experts_table_bytes(&all);
+}
+
 /* Sizes that follow from the model alone. */
 static void measure_model(struct k3_engine *e)
 {
@@ -73,8 +88,7 @@ static void measure_model(struct k3_engine *e)
                e->bind.n_matrices * (sizeof(struct k3_matrix) + sizeof(struct k3_tape_matrix)) +
                k3_tape_table_bytes(&e->tape_plan) +
                c->layers * (sizeof(struct k3_layer) + sizeof(struct k3_layer_bind)) +
-               k3_keeper_bytes(e->opt.policy, e->bind.n_moe, c->experts,
-                               e->bind.n_moe * c->experts);
+               experts_tables(e);
     p->vectors = k3_io_round(e->bind.vector_floats * sizeof(float));
     p->state = k3_state_bytes(c, p->context, &p->latent);
     /* State and latents share one mapping; its rounding goes to the latents. */
