@@ -75,14 +75,15 @@ bool size_parse(const char *text, uint64_t *bytes, const char **why)
         fraction = true;
     }
     if (*p == '\0') {
-        *bytes = whole;
+        if (!fraction)
+            *bytes = whole;
         return !fraction;
     }
     if (*p == ' ')
         p++;
     const struct unit *u = find_unit(p);
     if (u == NULL) {
-        if (strchr("kKmMgGtT", *p) != NULL && p[1] == '\0')
+        if (*p != '\0' && p[1] == '\0' && strchr("kKmMgGtT", *p) != NULL)
             *why = "ambiguous: write GB for 10^9 or GiB for 2^30 bytes (likewise k, M, T)";
         return false;
     }
