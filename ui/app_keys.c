@@ -19,7 +19,7 @@ void app_leave(struct app *a, bool sure)
     }
     a->asked_to_leave = true;
     if (phase_is_busy(a->model.st.phase))
-        app_hint(a, INK_WARN, "an answer is running: again stops it, keeps it and leaves");
+        app_hint(a, INK_WARN, "answer running: again stops it and leaves");
     else
         app_hint(a, INK_WARN, "again to leave");
 }
@@ -138,7 +138,7 @@ void app_find(struct app *a, bool backwards)
     if (!talk_view_find(&a->view, &a->talk, a->find, backwards))
         app_hint(a, INK_WARN, "no %s \"%s\"", backwards ? "earlier" : "later", a->find);
     else
-        app_hint(a, INK_LABEL, "found \"%s\": Ctrl+R before, Ctrl+S after, Esc ends", a->find);
+        app_hint(a, INK_LABEL, "found: Ctrl+R before, Ctrl+S after, Esc ends");
 }
 
 static long page(const struct app *a)

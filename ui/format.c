@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static const char *unknown(char *buf, size_t size)
@@ -67,6 +68,15 @@ const char *fmt_bytes(char *buf, size_t size, double n)
         u++;
     }
     snprintf(buf, size, "%.*f %s", u > 0 && n < 99.95 ? 1 : 0, n < 1e9 ? n : 1e9, units[u]);
+    return buf;
+}
+
+const char *fmt_size(char *buf, size_t size, double n)
+{
+    fmt_bytes(buf, size, n);
+    char *zero = strstr(buf, ".0 ");
+    if (zero)
+        memmove(zero, zero + 2, strlen(zero + 2) + 1);
     return buf;
 }
 

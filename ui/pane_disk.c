@@ -13,16 +13,16 @@ static void draw_rates(const struct ui_model *m, struct grid *g, const struct re
     const double rate = m->live_rate >= 0 ? m->live_rate : s->seconds > 0 ? bytes / s->seconds : -1;
     const int col = pane_field(g, r, row, 0, "read", fmt_rate(b, sizeof b, rate));
     if (s->device_busy_s > 0)
-        pane_field(g, r, row, col + 2, "when busy", fmt_rate(b, sizeof b, bytes / s->device_busy_s));
+        pane_field(g, r, row, col + 2, "busy", fmt_rate(b, sizeof b, bytes / s->device_busy_s));
 }
 
 static void draw_bytes(struct grid *g, const struct rect *r, int row, const struct step_stats *s)
 {
     char b[32];
     const double tokens = s->tokens > 0 ? s->tokens : 1;
-    const int col = pane_field(g, r, row, 0, "per token",
-                               fmt_bytes(b, sizeof b, (double)(s->bytes_trunk + s->bytes_experts) / tokens));
-    pane_field(g, r, row, col + 2, "busy", fmt_percent(b, sizeof b, step_device_busy(s)));
+    const double bytes = (double)(s->bytes_trunk + s->bytes_experts) / tokens;
+    const int col = grid_printf(g, r, row, 0, INK_TEXT, "%s/tok", fmt_bytes(b, sizeof b, bytes));
+    pane_field(g, r, row, col + 2, "disk busy", fmt_percent(b, sizeof b, step_device_busy(s)));
 }
 
 void pane_disk_draw(const struct ui_model *m, struct grid *g, const struct rect *r)

@@ -23,12 +23,15 @@ static void draw_parts(const struct k3_plan *p, struct grid *g, const struct rec
     };
     const int half = r->cols / 2;
     char b[32];
+    size_t shown = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && row < r->rows; i++) {
-        const int col = i % 2 ? half + 1 : 0;
+        if (parts[i].bytes == 0)
+            continue;
+        const int col = shown % 2 ? half + 1 : 0;
         grid_puts(g, r, row, col, INK_LABEL, parts[i].name);
         grid_puts_right(g, r, row, col + half - 1, INK_TEXT,
                         fmt_bytes(b, sizeof b, (double)parts[i].bytes));
-        row += i % 2;
+        row += shown++ % 2;
     }
 }
 
@@ -41,7 +44,8 @@ void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rec
     int col = grid_puts(g, r, 0, 0, over ? INK_BAD : INK_VALUE, fmt_bytes(b, sizeof b, (double)st->rss));
     if (budget > 0)
         col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_bytes(b, sizeof b, budget));
-    pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
+    if (st->peak_rss > 0)
+        pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
     graph_bar(g, r, 1, 0, r->cols, budget > 0 ? (double)st->rss / budget : 0,
               over ? INK_BAD : INK_GRAPH, 0, INK_GRAPH);
     if (r->rows > 2 && st->plan.total > 0)

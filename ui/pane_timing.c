@@ -23,10 +23,14 @@ static void draw_figures(const struct ui_model *m, struct grid *g, const struct 
     const int digits = most < 0.9995 || most >= 99.95 ? 0 : most < 9.995 ? 2 : 1;
     int col = grid_puts(g, r, 0, 0, INK_LABEL, "now ");
     col = grid_printf(g, r, 0, col, INK_VALUE, "%.*f", digits, now * unit);
-    col = grid_puts(g, r, 0, col, INK_LABEL, "  avg ");
-    col = grid_printf(g, r, 0, col, INK_TEXT, "%.*f", digits, avg * unit);
-    col = grid_puts(g, r, 0, col, INK_LABEL, "  p95 ");
-    col = grid_printf(g, r, 0, col, INK_TEXT, "%.*f", digits, p95 * unit);
+    if (avg > 0) {
+        col = grid_puts(g, r, 0, col, INK_LABEL, "  avg ");
+        col = grid_printf(g, r, 0, col, INK_TEXT, "%.*f", digits, avg * unit);
+    }
+    if (p95 > 0) {
+        col = grid_puts(g, r, 0, col, INK_LABEL, "  p95 ");
+        col = grid_printf(g, r, 0, col, INK_TEXT, "%.*f", digits, p95 * unit);
+    }
     grid_puts(g, r, 0, col, INK_LABEL, unit > 1 ? " ms" : " s");
 }
 

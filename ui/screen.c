@@ -137,6 +137,7 @@ bool screen_open(const struct ui_config *cfg, struct k3_error *err)
         return false;
     }
     learn_terminal();
+    repeat_char = NULL; /* many emulators get REP wrong at the right margin */
     theme_init(cfg->theme);
     set_tty_modes();
     leaveok(stdscr, FALSE);
@@ -274,6 +275,8 @@ void screen_show(const struct grid *g)
 {
     if (!curses || away || (!repaint && grid_equal(g, &shown)))
         return;
+    if (ansi)
+        write_str("\033[?2026h"); /* the terminal shows the frame when it is whole */
     const bool all = repaint || g->rows != shown.rows || g->cols != shown.cols;
     if (all)
         clearok(stdscr, TRUE);
@@ -288,6 +291,8 @@ void screen_show(const struct grid *g)
     }
     place_cursor(g);
     refresh();
+    if (ansi)
+        write_str("\033[?2026l");
     repaint = !grid_copy(&shown, g);
 }
 

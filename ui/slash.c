@@ -42,7 +42,7 @@ static void run_think(struct app *a, const char *args)
         return;
     }
     session_set_thinking(a->session, args);
-    app_hint(a, INK_LABEL, "thinking %s from the next message on", args);
+    app_hint(a, INK_LABEL, "from the next message on: thinking %s", args);
 }
 
 static void list_panes(struct app *a)
@@ -114,10 +114,10 @@ static void copy(struct app *a, const char *what, const char *s, size_t len)
 {
     char b[32];
     if (screen_copy(s, len))
-        app_hint(a, INK_LABEL, "%s sent to the terminal's clipboard (%s)", what,
+        app_hint(a, INK_LABEL, "copied %s (%s, by OSC 52)", what,
                  fmt_bytes(b, sizeof b, (double)len));
     else
-        app_hint(a, INK_WARN, "%s does not go through this terminal's clipboard (%s)", what,
+        app_hint(a, INK_WARN, "this terminal takes no %s of %s (OSC 52)", what,
                  fmt_bytes(b, sizeof b, (double)len));
 }
 
@@ -180,7 +180,7 @@ bool slash_run(struct app *a, const char *text)
     const size_t len = strcspn(text + 1, " \n\t");
     const struct slash_command *c = find_command(text + 1, len);
     if (!c) {
-        app_hint(a, INK_WARN, "no command /%.*s; write // to send text that begins with /",
+        app_hint(a, INK_WARN, "no command /%.*s; // sends a leading /",
                  (int)(len < 40 ? len : 40), text + 1);
         return false;
     }

@@ -234,7 +234,7 @@ static void add_profile(struct segments *s, const struct ui_model *m, int rank)
         return;
     snprintf(text, sizeof text, "%s%s%s", m->st.profile_name,
              m->st.profile_name[0] && m->st.plan.budget ? " " : "",
-             m->st.plan.budget ? fmt_bytes(b, sizeof b, (double)m->st.plan.budget) : "");
+             m->st.plan.budget ? fmt_size(b, sizeof b, (double)m->st.plan.budget) : "");
     add_right(s, rank, INK_LABEL, text);
 }
 

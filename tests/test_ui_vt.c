@@ -1,0 +1,777 @@
+/* test_ui_vt.c - the screen on a real pty: keys, text, signals, sizes, modes. */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ui_rig.h"
+
+#define START(...) start(&(struct rig_options){__VA_ARGS__})
+
+static struct rig *start(const struct rig_options *opt)
+{
+    struct rig *r = rig_start(opt);
+    assert_non_null(r);
+    return r;
+}
+
+static void assert_restored(struct rig *r)
+{
+    assert_false(vt_alternate(r->vt));
+    assert_false(vt_bracketed_paste(r->vt));
+    assert_true(vt_cursor_visible(r->vt));
+    assert_true(vt_modes_restored(r->vt));
+}
+
+static void assert_leaves(struct rig *r, int status)
+{
+    const int s = vt_wait_exit(r->vt);
+    assert_true(WIFEXITED(s));
+    assert_int_equal(WEXITSTATUS(s), status);
+    assert_restored(r);
+    rig_free(r);
+}
+
+static void quit(struct rig *r)
+{
+    vt_send(r->vt, "\x11");
+    assert_leaves(r, 0);
+}
+
+/* ---- start ------------------------------------------------------------------------------- */
+
+static void test_first_frame(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    assert_true(vt_alternate(r->vt));
+    assert_true(vt_bracketed_paste(r->vt));
+    assert_true(vt_cursor_visible(r->vt));
+    assert_false(vt_modes_restored(r->vt));
+    assert_int_equal(vt_find_row(r->vt, "k3chat"), 0);
+    assert_int_equal(vt_find_row(r->vt, "loading"), 23);
+    assert_true(vt_has(r->vt, "token time"));
+    assert_true(vt_has(r->vt, "disk wait"));
+    assert_true(vt_has(r->vt, "true resident hit rate"));
+    rig_say(r, "set detail indexing shards");
+    rig_say(r, "set load_done 45");
+    rig_say(r, "set load_total 96");
+    assert_true(vt_wait_text(r->vt, "indexing shards"));
+    assert_true(vt_has(r->vt, "47 %"));
+    rig_say(r, "set demo 1");
+    assert_true(vt_wait_text(r->vt, "words are noise"));
+    quit(r);
+}
+
+static void test_unknown_size(void **state)
+{
+    (void)state;
+    struct rig *r = START(.zero_size = true);
+    assert_int_equal(vt_find_row(r->vt, "loading"), 23);
+    quit(r);
+}
+
+static void assert_refused(const char *term, const char *word)
+{
+    struct rig *r = rig_launch(&(struct rig_options){.term = term});
+    assert_non_null(r);
+    const int s = vt_wait_exit(r->vt);
+    assert_true(WIFEXITED(s));
+    assert_int_equal(WEXITSTATUS(s), 2);
+    assert_true(vt_has(r->vt, word));
+    assert_true(vt_has(r->vt, "--batch"));
+    assert_false(vt_wrote(r->vt, "\033["));
+    assert_true(vt_modes_restored(r->vt));
+    rig_free(r);
+}
+
+static void test_terminals_refused(void **state)
+{
+    (void)state;
+    assert_refused("dumb", "TERM is dumb");
+    assert_refused("", "not set");
+    assert_refused("no-such-terminal", "no-such-terminal");
+}
+
+static void test_no_terminal(void **state)
+{
+    (void)state;
+    char cmd[4096], out[1024] = "";
+    const char *build = getenv("K3_BUILDDIR");
+    snprintf(cmd, sizeof cmd, "TERM=xterm '%s/ui_fake' 3</dev/null 4>/dev/null </dev/null 2>&1",
+             build ? build : ".");
+    FILE *p = popen(cmd, "r");
+    assert_non_null(p);
+    const size_t n = fread(out, 1, sizeof out - 1, p);
+    out[n] = '\0';
+    const int s = pclose(p);
+    assert_int_equal(WEXITSTATUS(s), 2);
+    assert_non_null(strstr(out, "--batch"));
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+static void test_typing(void **state)
+{
+    (void)state;
+    int row, col;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "h\xc3\xa9llo \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x99\x82!");
+    assert_true(vt_wait_text(r->vt, "h\xc3\xa9llo \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x99\x82!"));
+    vt_settle(r->vt);
+    vt_cursor(r->vt, &row, &col);
+    assert_int_equal(row, 22);
+    assert_int_equal(col, 1 + 6 + 4 + 1 + 2 + 1);
+    vt_send(r->vt, "\x7f\x7f\x7f\x7f"); /* four clusters: the sign, the face, the blank, one kanji */
+    assert_true(vt_wait_gone(r->vt, "\xe6\x9c\xac"));
+    vt_send(r->vt, "\033[H\033[C\033[3~"); /* Home, Right, Delete */
+    assert_true(vt_wait_text(r->vt, "hllo \xe6\x97\xa5"));
+    vt_send(r->vt, "\r");
+    assert_string_equal(rig_hear(r, "send"), "send hllo \xe6\x97\xa5");
+    quit(r);
+}
+
+/* Bytes that are no UTF-8 take nothing with them. */
+static void test_broken_bytes(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "a\xff" "b\xc3" "c\xe6\x97" "d\r");
+    assert_string_equal(rig_hear(r, "send"), "send a\xef\xbf\xbd" "b\xef\xbf\xbd" "c\xef\xbf\xbd" "d");
+    quit(r);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "one\033\rtwo\nthree");
+    assert_true(vt_wait_text(r->vt, "three"));
+    assert_int_equal(vt_find_row(r->vt, "three"), 22);
+    assert_int_equal(vt_find_row(r->vt, "one"), 20);
+    vt_send(r->vt, "\033[A\033[Ax"); /* two rows up, into the first */
+    assert_true(vt_wait_text(r->vt, "onex"));
+    vt_send(r->vt, "\r");
+    assert_string_equal(rig_hear(r, "send"), "send onex\\ntwo\\nthree");
+    quit(r);
+}
+
+static void test_paste(void **state)
+{
+    (void)state;
+    const size_t n = 100000;
+    char *s = malloc(n + 1);
+    assert_non_null(s);
+    for (size_t i = 0; i < n; i++)
+        s[i] = i % 50 == 49 ? '\r' : (char)('a' + i % 26);
+    memcpy(s + n - 9, "the\x03" "end\x11.", 9);
+    s[n] = '\0';
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_paste(r->vt, s, n);
+    assert_true(vt_wait_text(r->vt, "end^Q."));
+    vt_send(r->vt, "\r");
+    const char *line = rig_hear(r, "send ");
+    assert_non_null(line);
+    size_t lines = 0;
+    for (const char *p = line; (p = strstr(p, "\\n")); p++)
+        lines++;
+    assert_int_equal(lines, n / 50 - 1 + (s[n - 1] == '\r'));
+    assert_true(strlen(line) > n);
+    free(s);
+    quit(r);
+}
+
+static void test_history_and_undo(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "first\r");
+    assert_string_equal(rig_hear(r, "send"), "send first");
+    rig_say(r, "take 0");
+    rig_say(r, "phase idle");
+    vt_send(r->vt, "draft");
+    assert_true(vt_wait_text(r->vt, "draft"));
+    vt_send(r->vt, "\x10");
+    assert_true(vt_wait_gone(r->vt, "draft"));
+    vt_send(r->vt, "\x0e");
+    assert_true(vt_wait_text(r->vt, "draft"));
+    vt_send(r->vt, "\x17");
+    assert_true(vt_wait_gone(r->vt, "draft"));
+    vt_send(r->vt, "\x1f");
+    assert_true(vt_wait_text(r->vt, "draft"));
+    quit(r);
+}
+
+static void test_external_editor(void **state)
+{
+    (void)state;
+    char script[300], visual[340];
+    const char *tmp = getenv("TMPDIR");
+    snprintf(script, sizeof script, "%s/k3ed-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    const int fd = mkstemp(script);
+    assert_true(fd >= 0);
+    const char *text = "printf 'and more\\n' >> \"$1\"\nprintf 'tty: '; test -t 1 && echo yes\n";
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    snprintf(visual, sizeof visual, "VISUAL=sh %s", script);
+    struct rig *r = START(.env = (const char *const[]){visual, NULL});
+    rig_make_idle(r);
+    vt_send(r->vt, "some ");
+    assert_true(vt_wait_text(r->vt, "some"));
+    vt_send(r->vt, "\x18\x05");
+    assert_true(vt_wait_text(r->vt, "some and more"));
+    vt_settle(r->vt);
+    assert_true(vt_wrote(r->vt, "tty: yes"));
+    assert_true(vt_alternate(r->vt));
+    assert_true(vt_bracketed_paste(r->vt));
+    vt_send(r->vt, "\r");
+    assert_string_equal(rig_hear(r, "send"), "send some and more");
+    unlink(script);
+    quit(r);
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+static void ask(struct rig *r, const char *question)
+{
+    rig_make_idle(r);
+    vt_send(r->vt, question);
+    vt_send(r->vt, "\r");
+    assert_non_null(rig_hear(r, "send"));
+    rig_say(r, "take 0");
+    rig_say(r, "phase reading");
+}
+
+static void test_streaming(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "why?");
+    rig_say(r, "set prompt_done 120");
+    rig_say(r, "set prompt_total 412");
+    rig_say(r, "set eta 2040");
+    rig_say(r, "wake");
+    assert_true(vt_wait_text(r->vt, "120/412 tok 29 %"));
+    assert_true(vt_has(r->vt, "ETA 34 min"));
+    assert_true(vt_has(r->vt, "reading prompt"));
+    rig_say(r, "answer 0");
+    rig_say(r, "phase thinking");
+    rig_say(r, "set reasoning_tokens 3");
+    rig_say(r, "think Because it asks");
+    assert_true(vt_wait_text(r->vt, "thinking  3 tok"));
+    assert_true(vt_has(r->vt, "Because it asks"));
+    rig_say(r, "phase answering");
+    rig_say(r, "set answer_tokens 2");
+    rig_say(r, "set last 24.1");
+    rig_say(r, "set mean 23.7");
+    rig_say(r, "set p95 25.9");
+    rig_say(r, "set running 1");
+    rig_say(r, "set layers 93");
+    rig_say(r, "set layer 61");
+    rig_say(r, "say It is **so**");
+    rig_say(r, "step 1 24.1 18.8 3.6 21.7 98000000000 39000000000 1472 268 895 309");
+    assert_true(vt_wait_text(r->vt, "It is so"));
+    assert_true(vt_has(r->vt, "thought"));
+    assert_false(vt_has(r->vt, "Because"));
+    assert_true(vt_has(r->vt, "2 tok"));
+    assert_true(vt_has(r->vt, "24.1 s/tok"));
+    assert_true(vt_has(r->vt, "layer 61/93"));
+    assert_true(vt_has(r->vt, "disk 93 %"));
+    assert_true(vt_has(r->vt, "hit 18 %"));
+    assert_true(vt_has(r->vt, "18.2 %"));
+    assert_true(vt_has(r->vt, "trunk 78 %  experts 15 %"));
+    assert_true(vt_has(r->vt, "now 24.1  avg 23.7  p95 25.9 s"));
+    vt_send(r->vt, "\x14");
+    assert_true(vt_wait_text(r->vt, "Because it asks"));
+    vt_send(r->vt, "\x14");
+    assert_true(vt_wait_gone(r->vt, "Because it asks"));
+    rig_say(r, "set running 0");
+    rig_say(r, "end length 60");
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "[the length limit is reached]"));
+    quit(r);
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "why?");
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    rig_say(r, "say Half an ans");
+    assert_true(vt_wait_text(r->vt, "Half an ans"));
+    vt_send(r->vt, "\033");
+    assert_non_null(rig_hear(r, "cancel"));
+    rig_say(r, "phase cancelling");
+    assert_true(vt_wait_text(r->vt, "cancelling"));
+    rig_say(r, "end cancelled 3");
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "[cancelled]"));
+    assert_true(vt_has(r->vt, "Half an ans"));
+    ask(r, "again?");
+    assert_true(vt_wait_text(r->vt, "reading"));
+    vt_send(r->vt, "\x03");
+    assert_non_null(rig_hear(r, "cancel"));
+    rig_say(r, "withdrawn again?");
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    assert_int_equal(vt_find_row(r->vt, "again?"), 22);
+    quit(r);
+}
+
+static void test_queue(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "one");
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    assert_true(vt_wait_text(r->vt, "answering"));
+    vt_send(r->vt, "two\r");
+    assert_string_equal(rig_hear(r, "send"), "send two");
+    vt_send(r->vt, "three\r");
+    assert_string_equal(rig_hear(r, "send"), "send three");
+    assert_true(vt_wait_text(r->vt, "queued: 2"));
+    assert_true(vt_has(r->vt, "you  queued"));
+    vt_send(r->vt, "\033[A");
+    assert_non_null(rig_hear(r, "unqueue"));
+    assert_true(vt_wait_text(r->vt, "taken back"));
+    vt_settle(r->vt);
+    assert_int_equal(vt_find_row(r->vt, "three"), 22);
+    vt_send(r->vt, "\x15");
+    assert_true(vt_wait_text(r->vt, "queued: 1"));
+    rig_say(r, "end stop 3");
+    rig_say(r, "take 0");
+    assert_true(vt_wait_gone(r->vt, "queued"));
+    assert_true(vt_has(r->vt, "two"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    quit(r);
+}
+
+static void test_hostile_text(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "why?");
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    rig_say(r, "say \\x1b]2;evil\\x07 \\x1b[2Jx \\xc2\\x9b31m \\xff\\xfe \\xe2\\x80\\xae!&#27;[5m");
+    rig_say(r, "set session \\x1b]0;evil");
+    rig_say(r, "notice \\x1b[?1049l gone");
+    assert_true(vt_wait_text(r->vt, "^[[?1049l gone"));
+    assert_true(vt_has(r->vt, "^[]2;evil^G ^[[2Jx"));
+    assert_true(vt_has(r->vt, "\xef\xbf\xbd" "31m"));
+    assert_true(vt_alternate(r->vt));
+    vt_settle(r->vt);
+    assert_false(vt_wrote(r->vt, "\033]2;evil"));
+    assert_false(vt_wrote(r->vt, "\033]0;"));
+    assert_false(vt_wrote(r->vt, "\033[5m"));
+    assert_false(vt_wrote(r->vt, "\xc2\x9b"));
+    assert_false(vt_wrote(r->vt, "\xff"));
+    assert_false(vt_wrote(r->vt, "\xe2\x80\xae"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    quit(r);
+}
+
+static void test_scrolling(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    for (int i = 0; i < 40; i++)
+        rig_say(r, "message %s 0 0 line number %d", i % 2 ? "assistant" : "user", i);
+    assert_true(vt_wait_text(r->vt, "line number 39"));
+    vt_send(r->vt, "\033[5~");
+    assert_true(vt_wait_gone(r->vt, "line number 39"));
+    assert_true(vt_has(r->vt, "scrolled back"));
+    const int row = vt_find_row(r->vt, "line number 32");
+    assert_true(row > 0);
+    rig_say(r, "message user 0 0 news");
+    assert_true(vt_wait_text(r->vt, "new lines"));
+    assert_int_equal(vt_find_row(r->vt, "line number 32"), row); /* not pulled away */
+    vt_send(r->vt, "\033[F");
+    assert_true(vt_wait_text(r->vt, "news"));
+    assert_true(vt_wait_gone(r->vt, "new lines"));
+    vt_send(r->vt, "\033[1;5H"); /* Ctrl+Home */
+    assert_true(vt_wait_text(r->vt, "line number 0"));
+    vt_send(r->vt, "/find LINE number 17\r");
+    assert_true(vt_wait_text(r->vt, "line number 17"));
+    vt_send(r->vt, "\033[1;5F");
+    assert_true(vt_wait_text(r->vt, "news"));
+    quit(r);
+}
+
+static void test_commands(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "/th\t");
+    assert_true(vt_wait_text(r->vt, "/think"));
+    vt_send(r->vt, "h\t\r");
+    assert_string_equal(rig_hear(r, "thinking"), "thinking high");
+    assert_true(vt_wait_text(r->vt, "thinking high"));
+    vt_send(r->vt, "/nonsense\r");
+    assert_true(vt_wait_text(r->vt, "no command /nonsense"));
+    vt_send(r->vt, "\x15//etc is a folder\r");
+    assert_string_equal(rig_hear(r, "send"), "send /etc is a folder");
+    vt_send(r->vt, "\033OP");
+    assert_true(vt_wait_text(r->vt, "Alt+Enter, Ctrl+J"));
+    assert_false(vt_cursor_visible(r->vt));
+    vt_send(r->vt, "\033[F");
+    assert_true(vt_wait_text(r->vt, "/quit"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "/quit"));
+    vt_send(r->vt, "\033OQ");
+    assert_true(vt_wait_gone(r->vt, "disk wait"));
+    vt_send(r->vt, "\033" "2");
+    assert_true(vt_wait_text(r->vt, "disk wait: hidden"));
+    vt_send(r->vt, "\033" "2");
+    assert_true(vt_wait_text(r->vt, "disk wait: shown"));
+    assert_true(vt_wait_text(r->vt, "token time"));
+    vt_send(r->vt, "/quit\r");
+    assert_leaves(r, 0);
+}
+
+static void test_copy(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    rig_say(r, "message assistant 0 0 See:\\n\\n```c\\nint x;\\n```\\n");
+    assert_true(vt_wait_text(r->vt, "int x;"));
+    vt_send(r->vt, "/copy code\r");
+    assert_true(vt_wait_text(r->vt, "copied code block (7 B"));
+    assert_true(vt_wrote(r->vt, "\033]52;c;aW50IHg7Cg==\007"));
+    vt_send(r->vt, "/copy\r");
+    assert_true(vt_wait_text(r->vt, "copied answer"));
+    assert_true(vt_wrote(r->vt, "\033]52;c;U2VlOgoKYGBgYwppbnQgeDsKYGBgCg==\007"));
+    quit(r);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------- */
+
+static void test_resize_storm(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    for (int i = 0; i < 40; i++)
+        rig_say(r, "message %s 0 0 some words that can be wrapped, number %d", i % 2 ? "assistant"
+                                                                                     : "user", i);
+    assert_true(vt_wait_text(r->vt, "number 39"));
+    unsigned seed = 7;
+    for (int i = 0; i < 150; i++) {
+        seed = seed * 1103515245 + 12345;
+        const int rows = 8 + (int)(seed >> 16) % 50, cols = 40 + (int)(seed >> 8) % 160;
+        vt_resize(r->vt, rows, cols);
+        if (i % 3 == 0)
+            continue; /* several in a row */
+        for (int k = 0; k < VT_DEADLINE_MS / 10 && vt_find_row(r->vt, "idle") != rows - 1; k++)
+            vt_pump(r->vt, 10);
+        assert_int_equal(vt_find_row(r->vt, "idle"), rows - 1);
+    }
+    vt_resize(r->vt, 24, 80);
+    assert_true(vt_wait_text(r->vt, "true resident hit rate"));
+    quit(r);
+}
+
+static void test_too_small(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "kept");
+    assert_true(vt_wait_text(r->vt, "kept"));
+    vt_resize(r->vt, 5, 30);
+    assert_true(vt_wait_text(r->vt, "too small: have 30x5"));
+    vt_send(r->vt, "!");
+    rig_say(r, "message assistant 0 0 meanwhile");
+    vt_resize(r->vt, 1, 1);
+    vt_settle(r->vt);
+    vt_resize(r->vt, 12, 40);
+    assert_true(vt_wait_text(r->vt, "kept!"));
+    assert_true(vt_wait_text(r->vt, "meanwhile"));
+    assert_int_equal(vt_find_row(r->vt, "idle"), 11);
+    quit(r);
+}
+
+/* ---- quiet ------------------------------------------------------------------------------- */
+
+static void test_silence(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    const size_t before = vt_written(r->vt);
+    assert_int_equal(vt_pump(r->vt, 400), 0);
+    rig_say(r, "wake"); /* a reason to look, and nothing new to see */
+    assert_int_equal(vt_pump(r->vt, 400), 0);
+    assert_int_equal(vt_written(r->vt), before);
+    vt_send(r->vt, "x");
+    assert_true(vt_wait_text(r->vt, "x"));
+    quit(r);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void test_frame_limit(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "go");
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    assert_true(vt_wait_text(r->vt, "answering"));
+    vt_settle(r->vt);
+    const size_t frames = vt_count_written(r->vt, "\033[?2026h");
+    const double from = seconds();
+    for (int i = 0; i < 100; i++) {
+        rig_say(r, "say w%d ", i);
+        vt_pump(r->vt, 10);
+    }
+    const double took = seconds() - from;
+    const size_t drawn = vt_count_written(r->vt, "\033[?2026h") - frames;
+    assert_true((double)drawn <= took * 5 + 2);
+    assert_true(vt_wait_text(r->vt, "w99"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    quit(r);
+}
+
+/* ---- terminals --------------------------------------------------------------------------- */
+
+static void test_colours(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    assert_true(vt_coloured(r->vt));
+    quit(r);
+    r = START(.env = (const char *const[]){"NO_COLOR=1", NULL});
+    assert_false(vt_coloured(r->vt));
+    quit(r);
+    r = START(.arg = "--mono");
+    assert_false(vt_coloured(r->vt));
+    quit(r);
+    r = START(.term = "vt100");
+    assert_false(vt_coloured(r->vt));
+    rig_make_idle(r);
+    vt_send(r->vt, "text");
+    assert_true(vt_wait_text(r->vt, "text"));
+    vt_send(r->vt, "\x11");
+    const int s = vt_wait_exit(r->vt);
+    assert_int_equal(WEXITSTATUS(s), 0);
+    assert_true(vt_modes_restored(r->vt));
+    rig_free(r);
+    r = START(.term = "linux");
+    assert_true(vt_coloured(r->vt));
+    vt_send(r->vt, "\x11");
+    assert_int_equal(WEXITSTATUS(vt_wait_exit(r->vt)), 0);
+    rig_free(r);
+}
+
+static void test_plain_locale(void **state)
+{
+    (void)state;
+    struct rig *r = START(.locale = "C");
+    assert_true(vt_wait_text(r->vt, "no UTF-8"));
+    rig_make_idle(r);
+    vt_send(r->vt, "caf\xc3\xa9");
+    assert_true(vt_wait_text(r->vt, "caf?"));
+    rig_say(r, "step 1 24.1 18.8 3.6 21.7 98000000000 39000000000 1472 268 895 309");
+    rig_say(r, "set last 24.1");
+    rig_say(r, "message assistant 0 0 \\xe6\\x97\\xa5 **x** \\xf0\\x9f\\x99\\x82");
+    assert_true(vt_wait_text(r->vt, "?  x ?"));
+    vt_settle(r->vt);
+    assert_true(vt_wrote_only_ascii(r->vt));
+    vt_send(r->vt, "\r");
+    assert_string_equal(rig_hear(r, "send"), "send caf\xc3\xa9");
+    quit(r);
+}
+
+/* ---- ways out ---------------------------------------------------------------------------- */
+
+static void test_leaving(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    vt_send(r->vt, "\x04");
+    assert_leaves(r, 0);
+
+    r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "\x03");
+    assert_true(vt_wait_text(r->vt, "again to leave"));
+    vt_send(r->vt, "x\x03");
+    assert_true(vt_wait_text(r->vt, "again to leave"));
+    vt_send(r->vt, "\x03");
+    assert_leaves(r, 0);
+
+    r = START(0);
+    rig_make_idle(r);
+    rig_say(r, "phase answering");
+    assert_true(vt_wait_text(r->vt, "answering"));
+    vt_send(r->vt, "\x11");
+    assert_true(vt_wait_text(r->vt, "answer running"));
+    vt_send(r->vt, "\x11");
+    assert_leaves(r, 0);
+}
+
+/* What was typed but not read must not reach the shell. */
+static void test_input_discarded(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    char junk[2000];
+    memset(junk, 'j', sizeof junk);
+    junk[0] = '\x11';
+    vt_send_bytes(r->vt, junk, sizeof junk);
+    const int s = vt_wait_exit(r->vt);
+    assert_int_equal(WEXITSTATUS(s), 0);
+    assert_int_equal(vt_unread_input(r->vt), 0);
+    rig_free(r);
+}
+
+static void test_failure_is_told(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_say(r, "error model.safetensors: cannot be read");
+    rig_say(r, "set detail model.safetensors: cannot be read");
+    rig_say(r, "phase failed");
+    assert_true(vt_wait_text(r->vt, "failed"));
+    assert_true(vt_has(r->vt, "cannot be read"));
+    vt_send(r->vt, "hello\r");
+    assert_true(vt_wait_text(r->vt, "the engine has stopped"));
+    assert_true(vt_has(r->vt, "hello"));
+    vt_send(r->vt, "\x11");
+    const int s = vt_wait_exit(r->vt);
+    assert_int_equal(WEXITSTATUS(s), 1);
+    assert_restored(r);
+    assert_true(vt_has(r->vt, "ui_fake: model.safetensors: cannot be read"));
+    rig_free(r);
+}
+
+static void test_signals(void **state)
+{
+    (void)state;
+    static const int ends[] = {SIGTERM, SIGHUP, SIGINT};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct rig *r = START(0);
+        vt_signal(r->vt, ends[i]);
+        assert_leaves(r, 130);
+    }
+}
+
+static void test_crashes(void **state)
+{
+    (void)state;
+    static const int ends[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct rig *r = START(0);
+        vt_signal(r->vt, ends[i]);
+        const int s = vt_wait_exit(r->vt);
+        assert_true(s != -1 && !(WIFEXITED(s) && WEXITSTATUS(s) == 0));
+        assert_restored(r);
+        rig_free(r);
+    }
+    struct rig *r = START(0);
+    vt_send(r->vt, "\x1c"); /* Ctrl+\ ends a program that hangs */
+    const int s = vt_wait_exit(r->vt);
+    assert_true(WIFSIGNALED(s) && WTERMSIG(s) == SIGQUIT);
+    assert_restored(r);
+    rig_free(r);
+}
+
+static void test_suspend(void **state)
+{
+    (void)state;
+    struct rig *r = START(.job_control = true);
+    rig_make_idle(r);
+    vt_send(r->vt, "kept\x1a");
+    assert_true(vt_wait_stopped(r->vt));
+    assert_restored(r);
+    vt_foreground(r->vt);
+    assert_true(vt_wait_text(r->vt, "kept"));
+    vt_settle(r->vt);
+    assert_true(vt_alternate(r->vt));
+    assert_true(vt_bracketed_paste(r->vt));
+    vt_send(r->vt, "!\x1a");
+    assert_true(vt_wait_stopped(r->vt));
+    vt_background(r->vt);
+    const size_t before = vt_written(r->vt);
+    rig_say(r, "message assistant 0 0 unseen work"); /* goes on without the terminal */
+    rig_say(r, "no-such-command");
+    assert_non_null(rig_hear(r, "no such command"));
+    vt_pump(r->vt, 50);
+    assert_int_equal(vt_written(r->vt), before);
+    assert_restored(r);
+    vt_foreground(r->vt);
+    assert_true(vt_wait_text(r->vt, "unseen work"));
+    assert_true(vt_has(r->vt, "kept!"));
+    assert_true(vt_alternate(r->vt));
+    vt_send(r->vt, "\x11");
+    assert_leaves(r, 0);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_frame),
+        cmocka_unit_test(test_unknown_size),
+        cmocka_unit_test(test_terminals_refused),
+        cmocka_unit_test(test_no_terminal),
+        cmocka_unit_test(test_typing),
+        cmocka_unit_test(test_broken_bytes),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_paste),
+        cmocka_unit_test(test_history_and_undo),
+        cmocka_unit_test(test_external_editor),
+        cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_hostile_text),
+        cmocka_unit_test(test_scrolling),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_resize_storm),
+        cmocka_unit_test(test_too_small),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_frame_limit),
+        cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_plain_locale),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_input_discarded),
+        cmocka_unit_test(test_failure_is_told),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_crashes),
+        cmocka_unit_test(test_suspend),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
