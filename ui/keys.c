@@ -158,7 +158,7 @@ static void finish_csi(struct keys *k)
         key = coded_key(p[0], p[1]);
     else if (n == 1 && (final == 'I' || final == 'O'))
         emit_kind(k, final == 'I' ? KEY_FOCUS_IN : KEY_FOCUS_OUT);
-    else
+    else if (count < 2 || (p[0] <= 1 && p[1] <= 16)) /* else a report, as of the cursor */
         key = letter_key(final);
     if ((key & ~MOD_MASK) == 0)
         return;

@@ -190,11 +190,12 @@ void status_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
 {
     struct segments s = {.gap = 3};
     const enum session_phase p = m->st.phase;
-    add(&s, 0, phase_ink(p), "%s", session_phase_name(p));
+    if (p == PHASE_FAILED && m->st.detail[0])
+        add(&s, 0, INK_BAD, "%s: %s", session_phase_name(p), m->st.detail);
+    else
+        add(&s, 0, phase_ink(p), "%s", session_phase_name(p));
     if (p == PHASE_LOADING)
         add_loading(&s, m);
-    else if (p == PHASE_FAILED)
-        add(&s, 1, INK_BAD, "%s", m->st.detail);
     else if (p == PHASE_READING)
         add_reading(&s, m);
     else if (phase_is_busy(p))
