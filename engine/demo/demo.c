@@ -14,7 +14,7 @@
 #include "synth.h"
 
 enum {
-    DEMO_VERSION = 1, /* raise it when the generator's bytes change: old caches are then ignored */
+    DEMO_VERSION = 2, /* raise it when the generator's bytes change: old caches are then ignored */
     MAX_FILES = 256,
     PATH_CAP = 4096,
 };

@@ -113,12 +113,13 @@ static void put_vector(struct maker *m, const char *name, enum synth_kind kind, 
 
 /* ---- layers ------------------------------------------------------------------------------------ */
 
+/* Queries and keys are small before they are normalised, so that a wrong eps there is seen. */
 static void put_kda(struct maker *m)
 {
     const struct k3_synth *s = m->s;
     const uint32_t e = s->hidden, d = s->kda_dim, p = s->kda_heads * d;
-    put_matrix(m, "self_attn.q_proj", p, e, 1);
-    put_matrix(m, "self_attn.k_proj", p, e, 1);
+    put_matrix(m, "self_attn.q_proj", p, e, 0.05);
+    put_matrix(m, "self_attn.k_proj", p, e, 0.05);
     put_matrix(m, "self_attn.v_proj", p, e, 1.5);
     put_matrix(m, "self_attn.g_proj", p, e, 1);
     put_matrix(m, "self_attn.o_proj", e, p, 1.4);
