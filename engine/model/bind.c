@@ -183,11 +183,11 @@ static void bind_kda(struct binder *d, uint32_t l)
     const uint64_t e = c->hidden, p = k3_kda_width(c), dim = c->kda_dim;
     layer_matrix(d, l, "self_attn.b_proj.weight", c->kda_heads, e);
     layer_matrix(d, l, "self_attn.f_a_proj.weight", dim, e);
-    layer_matrix(d, l, "self_attn.f_b_proj.weight", p, dim);
     layer_matrix(d, l, "self_attn.g_proj.weight", p, e);
     layer_matrix(d, l, "self_attn.k_proj.weight", p, e);
     layer_matrix(d, l, "self_attn.q_proj.weight", p, e);
     layer_matrix(d, l, "self_attn.v_proj.weight", p, e);
+    layer_matrix(d, l, "self_attn.f_b_proj.weight", p, dim);
     layer_matrix(d, l, "self_attn.o_proj.weight", e, p);
     layer_vector(d, l, VEC_CONV_Q, "self_attn.q_conv1d.weight", p, 1, c->conv_taps);
     layer_vector(d, l, VEC_CONV_K, "self_attn.k_conv1d.weight", p, 1, c->conv_taps);

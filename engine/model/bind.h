@@ -12,7 +12,7 @@
 #include "model_config.h"
 
 /* Matrices of one layer, in the order the graph uses them; also their order on the tape. */
-enum k3_kda_matrix { KDA_B, KDA_FA, KDA_FB, KDA_G, KDA_K, KDA_Q, KDA_V, KDA_O, KDA_MATRICES };
+enum k3_kda_matrix { KDA_B, KDA_FA, KDA_G, KDA_K, KDA_Q, KDA_V, KDA_FB, KDA_O, KDA_MATRICES };
 enum k3_mla_matrix { MLA_G, MLA_KVA, MLA_QA, MLA_QB, MLA_KVB, MLA_O, MLA_MATRICES };
 enum k3_dense_matrix { DENSE_GATE, DENSE_UP, DENSE_DOWN, DENSE_MATRICES };
 enum k3_moe_matrix { MOE_ROUTER, MOE_DOWN, MOE_SHARED_GATE, MOE_SHARED_UP, MOE_SHARED_DOWN, MOE_UP,

@@ -90,7 +90,11 @@ enum k3_status k3_mla_layer(struct k3_engine *e, uint32_t layer, struct k3_error
 enum k3_status k3_dense_layer(struct k3_engine *e, uint32_t layer, struct k3_error *err);
 enum k3_status k3_moe_layer(struct k3_engine *e, uint32_t layer, struct k3_error *err);
 
-/* matmul.c: y [tokens][rows] = x [tokens][cols] times tape matrix m, which must be the next one. */
+/* matmul.c: y[i] [tokens][rows] = x [tokens][cols] times tape matrix first + i, i < n; these must be
+ * the next ones and have the same cols. One parallel region for all that is there. */
+enum k3_status k3_matmuls(struct k3_engine *e, uint32_t first, float *const *y, uint32_t n,
+                          const float *x, size_t tokens, struct k3_error *err);
+/* The same for one matrix. */
 enum k3_status k3_matmul(struct k3_engine *e, uint32_t m, float *y, const float *x, size_t tokens,
                          struct k3_error *err);
 /* Rows [row0, row0 + rows) of a matrix of this dtype, on the calling thread. */

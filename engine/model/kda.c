@@ -40,13 +40,9 @@ enum k3_status k3_kda_layer(struct k3_engine *e, uint32_t layer, struct k3_error
     const struct k3_layer *y = &e->layers[layer];
     const uint32_t m = e->bind.layers[layer].attn0;
     const size_t t = e->chunk_n;
-    if (k3_matmul(e, m + KDA_B, w->beta, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + KDA_FA, w->fa, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + KDA_FB, w->z, w->fa, t, err) != K3_OK ||
-        k3_matmul(e, m + KDA_G, w->g, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + KDA_K, w->k, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + KDA_Q, w->q, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + KDA_V, w->v, w->h, t, err) != K3_OK)
+    float *const projections[] = {w->beta, w->fa, w->g, w->k, w->q, w->v}; /* as on the tape */
+    if (k3_matmuls(e, m + KDA_B, projections, KDA_FB - KDA_B, w->h, t, err) != K3_OK ||
+        k3_matmul(e, m + KDA_FB, w->z, w->fa, t, err) != K3_OK)
         return err->status;
     e->k->logistic(w->beta, w->beta, t * c->kda_heads);
 #pragma omp parallel for num_threads(e->plan.threads) schedule(static)

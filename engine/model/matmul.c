@@ -1,9 +1,9 @@
-/* matmul.c - a tape matrix times the chunk's activations, as its rows arrive. */
+/* matmul.c - tape matrices times the chunk's activations, as their rows arrive. */
 #include "engine.h"
 
 #include <omp.h>
 
-#define MOST_PIECES 64
+#define MOST_PIECES 256
 #define SERIAL_WORK 65536u /* multiply-adds below which a team costs more than it gives */
 
 void k3_gemm(const struct k3_kernels *k, uint8_t dtype, float *y, size_t ldy, const void *w,
@@ -19,17 +19,19 @@ void k3_gemm_t(const struct k3_kernels *k, uint8_t dtype, float *y, size_t ldy, 
                                                           tokens);
 }
 
+/* Matrices of one input, one behind the other on the tape: y[i] = x times matrix first + i. */
 struct product {
     const struct k3_kernels *k;
-    const struct k3_matrix *m;
-    uint64_t row_bytes;
-    float *y;
+    const struct k3_matrix *m;        /* [n]: they share cols */
+    const struct k3_tape_matrix *at;  /* [n] */
+    float *const *y;                  /* [n][tokens][rows] */
+    uint32_t first;
     const float *x;
     size_t tokens;
 };
 
 /* The part of all rows in `pieces` that falls to thread `id` of `team`. Shares are cut at multiples
- * of 16 rows, so that two threads never write into one cache line of y. */
+ * of 16 rows, so that two threads hardly ever write into one cache line of y. */
 static void share_rows(const struct product *p, const struct k3_rows *pieces, size_t n,
                        uint64_t total, unsigned id, unsigned team)
 {
@@ -42,37 +44,47 @@ static void share_rows(const struct product *p, const struct k3_rows *pieces, si
         const uint64_t b = hi - first < pieces[i].rows ? hi - first : pieces[i].rows;
         if (a >= b)
             continue;
-        k3_gemm(p->k, p->m->dtype, p->y + pieces[i].row0 + a, p->m->rows,
-                pieces[i].data + a * p->row_bytes, b - a, p->m->cols, p->x, p->m->cols, p->tokens);
+        const uint32_t which = pieces[i].matrix - p->first;
+        const struct k3_matrix *m = &p->m[which];
+        k3_gemm(p->k, m->dtype, p->y[which] + pieces[i].row0 + a, m->rows,
+                pieces[i].data + a * p->at[which].row_bytes, b - a, m->cols, p->x, m->cols,
+                p->tokens);
+    }
+}
+
+enum k3_status k3_matmuls(struct k3_engine *e, uint32_t first, float *const *y, uint32_t n,
+                          const float *x, size_t tokens, struct k3_error *err)
+{
+    const struct product p = {.k = e->k,
+                              .m = &e->bind.matrices[first],
+                              .at = &e->bind.tape[first],
+                              .y = y,
+                              .first = first,
+                              .x = x,
+                              .tokens = tokens};
+    struct k3_rows pieces[MOST_PIECES];
+    for (;;) {
+        size_t got = 0;
+        if (k3_tape_next_of(e->tape, first, first + n, pieces, MOST_PIECES, &got, err) != K3_OK)
+            return err->status;
+        if (got == 0)
+            return K3_OK;
+        uint64_t total = 0;
+        for (size_t i = 0; i < got; i++)
+            total += pieces[i].rows;
+        if (e->plan.threads == 1 || total * p.m->cols * tokens < SERIAL_WORK) {
+            share_rows(&p, pieces, got, total, 0, 1);
+        } else {
+#pragma omp parallel num_threads(e->plan.threads)
+            share_rows(&p, pieces, got, total, (unsigned)omp_get_thread_num(),
+                       (unsigned)omp_get_num_threads());
+        }
+        k3_tape_release(e->tape);
     }
 }
 
 enum k3_status k3_matmul(struct k3_engine *e, uint32_t m, float *y, const float *x, size_t tokens,
                          struct k3_error *err)
 {
-    const struct product p = {.k = e->k,
-                              .m = &e->bind.matrices[m],
-                              .row_bytes = e->bind.tape[m].row_bytes,
-                              .y = y,
-                              .x = x,
-                              .tokens = tokens};
-    struct k3_rows pieces[MOST_PIECES];
-    for (;;) {
-        size_t n = 0;
-        if (k3_tape_next(e->tape, m, pieces, MOST_PIECES, &n, err) != K3_OK)
-            return err->status;
-        if (n == 0)
-            return K3_OK;
-        uint64_t total = 0;
-        for (size_t i = 0; i < n; i++)
-            total += pieces[i].rows;
-        if (e->plan.threads == 1 || total * p.m->cols * tokens < SERIAL_WORK) {
-            share_rows(&p, pieces, n, total, 0, 1);
-        } else {
-#pragma omp parallel num_threads(e->plan.threads)
-            share_rows(&p, pieces, n, total, (unsigned)omp_get_thread_num(),
-                       (unsigned)omp_get_num_threads());
-        }
-        k3_tape_release(e->tape);
-    }
+    return k3_matmuls(e, m, &y, 1, x, tokens, err);
 }

@@ -93,9 +93,8 @@ enum k3_status k3_mla_layer(struct k3_engine *e, uint32_t layer, struct k3_error
     const struct k3_layer *y = &e->layers[layer];
     const uint32_t m = e->bind.layers[layer].attn0;
     const size_t t = e->chunk_n;
-    if (k3_matmul(e, m + MLA_G, w->mg, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + MLA_KVA, w->kva, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + MLA_QA, w->qa, w->h, t, err) != K3_OK)
+    float *const projections[] = {w->mg, w->kva, w->qa}; /* as on the tape */
+    if (k3_matmuls(e, m + MLA_G, projections, MLA_QB - MLA_G, w->h, t, err) != K3_OK)
         return err->status;
     for (size_t i = 0; i < t; i++)
         e->k->rms_norm(w->qa + i * c->q_lora, w->qa + i * c->q_lora, y->vec[VEC_QA_NORM],

@@ -19,22 +19,16 @@ static void situ(struct k3_engine *e, float *y, const float *gate, const float *
     }
 }
 
-/* y = down(situ(gate x, up x)), the three matrices beginning at m. */
-static enum k3_status glu_mlp(struct k3_engine *e, uint32_t m, float *y, size_t inner,
-                              struct k3_error *err)
-{
-    const struct k3_workspace *w = &e->ws;
-    const size_t t = e->chunk_n;
-    if (k3_matmul(e, m, w->gate, w->h, t, err) != K3_OK ||
-        k3_matmul(e, m + 1, w->up, w->h, t, err) != K3_OK)
-        return err->status;
-    situ(e, w->gate, w->gate, w->up, t * inner);
-    return k3_matmul(e, m + 2, y, w->gate, t, err);
-}
-
 enum k3_status k3_dense_layer(struct k3_engine *e, uint32_t layer, struct k3_error *err)
 {
-    return glu_mlp(e, e->bind.layers[layer].mlp0 + DENSE_GATE, e->ws.out, e->cfg.dense_inter, err);
+    const struct k3_workspace *w = &e->ws;
+    const uint32_t m = e->bind.layers[layer].mlp0;
+    const size_t t = e->chunk_n;
+    float *const inner[] = {w->gate, w->up};
+    if (k3_matmuls(e, m + DENSE_GATE, inner, 2, w->h, t, err) != K3_OK)
+        return err->status;
+    situ(e, w->gate, w->gate, w->up, t * e->cfg.dense_inter);
+    return k3_matmul(e, m + DENSE_DOWN, w->out, w->gate, t, err);
 }
 
 /* ---- routing ------------------------------------------------------------------------------- */
@@ -213,8 +207,11 @@ enum k3_status k3_moe_layer(struct k3_engine *e, uint32_t layer, struct k3_error
     if (k3_experts_begin(e->experts, e->layers[layer].moe, e->uses, n, err) != K3_OK)
         return err->status;
     /* The missing experts are on their way; what needs no expert is computed meanwhile. */
-    if (k3_matmul(e, m + MOE_DOWN, w->latent, w->h, t, err) != K3_OK ||
-        glu_mlp(e, m + MOE_SHARED_GATE, w->shared_out, (size_t)c->shared * c->inter, err) != K3_OK)
+    float *const meanwhile[] = {w->latent, w->gate, w->up};
+    if (k3_matmuls(e, m + MOE_DOWN, meanwhile, MOE_SHARED_DOWN - MOE_DOWN, w->h, t, err) != K3_OK)
+        goto fail;
+    situ(e, w->gate, w->gate, w->up, t * c->shared * c->inter);
+    if (k3_matmul(e, m + MOE_SHARED_DOWN, w->shared_out, w->gate, t, err) != K3_OK)
         goto fail;
     gather_inputs(e);
     if (run_experts(e, err) != K3_OK)

@@ -281,31 +281,52 @@ static bool is_there(struct k3_tape *t, size_t block)
     return s->state == BLOCK_HELD;
 }
 
-enum k3_status k3_tape_next(struct k3_tape *t, uint32_t m, struct k3_rows *rows, size_t max,
-                            size_t *n, struct k3_error *err)
+/* May this piece go out with those that are out already? Residents always; of the ring a quarter at
+ * most: if all of it went out at once, nothing could be read until all of it was computed. */
+static bool may_join(struct k3_tape *t, const struct k3_tape_piece *q, uint64_t *ring_out)
+{
+    const struct k3_tape_block *k = &t->plan.blocks[q->block];
+    if (!is_there(t, q->block))
+        return false;
+    if (k->resident)
+        return true;
+    *ring_out += q->at == 0 ? k->bytes : 0;
+    return *ring_out <= t->ring_bytes / 4;
+}
+
+enum k3_status k3_tape_next_of(struct k3_tape *t, uint32_t first, uint32_t end,
+                               struct k3_rows *rows, size_t max, size_t *n, struct k3_error *err)
 {
     *n = 0;
     size_t last = t->begun ? pass_end(t) : 0;
     const struct k3_tape_piece *p = t->plan.pieces;
-    if (t->piece == last || p[t->piece].matrix > m)
+    if (t->piece == last || p[t->piece].matrix >= end)
         return K3_OK;
-    if (p[t->piece].matrix < m)
+    if (p[t->piece].matrix < first)
         return k3_fail(err, K3_FAILED, "trunk stream: matrix %u is asked for before %u is through",
-                       m, p[t->piece].matrix);
-    while (*n < max && t->piece < last && p[t->piece].matrix == m) {
+                       first, p[t->piece].matrix);
+    uint64_t ring_out = 0;
+    while (*n < max && t->piece < last && p[t->piece].matrix < end) {
         const struct k3_tape_piece *q = &p[t->piece];
         if (*n == 0 && arrive(t, q->block, err) != K3_OK)
             return err->status;
-        if (*n > 0 && !is_there(t, q->block))
+        if (!may_join(t, q, &ring_out) && *n > 0)
             break;
         rows[(*n)++] = (struct k3_rows){
             .data = k3_io_data(&t->slots[q->block].req) + q->at,
             .row0 = q->row0,
             .rows = q->rows,
+            .matrix = q->matrix,
         };
         t->piece++;
     }
     return K3_OK;
+}
+
+enum k3_status k3_tape_next(struct k3_tape *t, uint32_t m, struct k3_rows *rows, size_t max,
+                            size_t *n, struct k3_error *err)
+{
+    return k3_tape_next_of(t, m, m + 1, rows, max, n, err);
 }
 
 void k3_tape_release(struct k3_tape *t)

@@ -68,12 +68,17 @@ void k3_tape_begin(struct k3_tape *t, bool with_head);
 struct k3_rows {
     const uint8_t *data;
     uint64_t row0, rows;
+    uint32_t matrix;
 };
-/* The next pieces of matrix m (the one whose turn it is): waits for the first, adds those behind it
- * that are already there, up to max. *n = 0 when the matrix has been handed out whole. The data
- * stay valid until k3_tape_release(); until then the ring holds them, so that a caller who never
+/* The next pieces of the matrices first .. end-1 (it must be the turn of one of them, or past them):
+ * waits for the first piece, adds those behind it that are already there, up to max and up to a
+ * quarter of the ring, so that reading goes on behind what is being computed. *n = 0 when they have
+ * been handed out whole. The data stay valid until k3_tape_release(); until then the ring holds them, so that a caller who never
  * releases is refused once it is full. After a failed read every call fails until
  * k3_tape_rewind(), which tries again. */
+enum k3_status k3_tape_next_of(struct k3_tape *t, uint32_t first, uint32_t end,
+                               struct k3_rows *rows, size_t max, size_t *n, struct k3_error *err);
+/* The same for one matrix. */
 enum k3_status k3_tape_next(struct k3_tape *t, uint32_t m, struct k3_rows *rows, size_t max,
                             size_t *n, struct k3_error *err);
 /* All pieces handed out so far have been used. */
