@@ -23,7 +23,7 @@ struct rig *rig_launch(const struct rig_options *opt)
         return NULL;
     }
     snprintf(path, sizeof path, "%s/ui_fake", build ? build : ".");
-    char *argv[] = {path, (char *)(uintptr_t)opt->arg, NULL};
+    const char *argv[] = {path, opt->arg, NULL};
     const struct vt_options vo = {
         .argv = argv, .env = opt->env, .term = opt->term, .locale = opt->locale,
         .rows = opt->rows ? opt->rows : 24, .cols = opt->cols ? opt->cols : 80,

@@ -98,7 +98,7 @@ static _Noreturn void run_program(const struct vt_options *opt)
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int s = 1; s < 32; s++)
         signal(s, SIG_DFL);
-    execv(opt->argv[0], opt->argv);
+    execv(opt->argv[0], (char *const *)(uintptr_t)opt->argv);
     _exit(127);
 }
 

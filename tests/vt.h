@@ -14,7 +14,7 @@
 struct vt;
 
 struct vt_options {
-    char *const *argv;
+    const char *const *argv;
     const char *const *env; /* "NAME=value", NULL-terminated: all that the program gets beside
                                TERM, LC_ALL, PATH and a private HOME */
     const char *term;       /* NULL = xterm-256color */

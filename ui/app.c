@@ -69,7 +69,7 @@ static void give_back(struct app *a, const struct session_event *ev)
         editor_end_paste(e);
         editor_end(e);
     }
-    app_hint(a, INK_LABEL, "stopped; the message is back in the editor");
+    app_hint(a, INK_LABEL, "the message is back in the editor");
 }
 
 static void take_event(struct app *a, const struct session_event *ev)

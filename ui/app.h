@@ -55,6 +55,7 @@ void app_draw(struct app *a);                    /* app_draw.c */
 void app_help_scroll(struct app *a, long rows);
 void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
 void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
+bool app_busy(struct app *a);                    /* asks the session */
 void app_toggle_pane(struct app *a, size_t number); /* from 0, in the order on the screen */
 void app_find(struct app *a, bool backwards);
 void app_suspend(struct app *a);                 /* app.c */

@@ -11,6 +11,18 @@
 
 /* ---- leaving and cancelling -------------------------------------------------------------- */
 
+/* The phase as it is now, not as it was when the last frame was drawn. */
+static enum session_phase phase_now(struct app *a)
+{
+    session_get_status(a->session, &a->model.st);
+    return a->model.st.phase;
+}
+
+bool app_busy(struct app *a)
+{
+    return phase_is_busy(phase_now(a));
+}
+
 void app_leave(struct app *a, bool sure)
 {
     if (sure || a->asked_to_leave) {
@@ -18,26 +30,29 @@ void app_leave(struct app *a, bool sure)
         return;
     }
     a->asked_to_leave = true;
-    if (phase_is_busy(a->model.st.phase))
+    if (app_busy(a))
         app_hint(a, INK_WARN, "answer running: again stops it and leaves");
     else
         app_hint(a, INK_WARN, "again to leave");
 }
 
-static void cancel(struct app *a)
+static bool take_back(struct app *a);
+
+/* Stops what runs; false when nothing does. */
+static bool cancel(struct app *a)
 {
-    session_cancel(a->session);
-    app_hint(a, INK_WARN, "stopping");
+    const enum session_phase p = phase_now(a);
+    if (phase_is_busy(p) && p != PHASE_CANCELLING) {
+        session_cancel(a->session);
+        app_hint(a, INK_WARN, "stopping");
+        return true;
+    }
+    return p == PHASE_IDLE && take_back(a); /* sent, but not begun */
 }
 
 static void interrupt(struct app *a)
 {
-    const enum session_phase p = a->model.st.phase;
-    if (p == PHASE_CANCELLING)
-        app_leave(a, false);
-    else if (phase_is_busy(p))
-        cancel(a);
-    else
+    if (!cancel(a))
         app_leave(a, false);
 }
 
@@ -46,7 +61,7 @@ static void end_of_input(struct app *a)
     if (a->editor.len > 0)
         editor_delete(&a->editor);
     else
-        app_leave(a, !phase_is_busy(a->model.st.phase));
+        app_leave(a, !app_busy(a));
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
@@ -157,7 +172,7 @@ static void escape(struct app *a)
 {
     if (a->view.find[0])
         a->view.find[0] = '\0';
-    else if (phase_is_busy(a->model.st.phase) && a->model.st.phase != PHASE_CANCELLING)
+    else
         cancel(a);
 }
 
@@ -241,7 +256,7 @@ static void act(struct app *a, enum action action)
     case ACT_HELP: a->help = true; a->help_top = 0; break;
     case ACT_REDRAW: screen_redraw(); break;
     case ACT_SUSPEND: app_suspend(a); break;
-    case ACT_QUIT: app_leave(a, !phase_is_busy(a->model.st.phase)); break;
+    case ACT_QUIT: app_leave(a, !app_busy(a)); break;
     default: scroll(a, action); break;
     }
 }

@@ -43,6 +43,6 @@ void pane_disk_draw(const struct ui_model *m, struct grid *g, const struct rect 
     draw_rates(m, g, r, 2, s);
     if (r->rows >= 4)
         draw_bytes(g, r, 3, s);
-    if (r->rows >= 6)
+    if (r->rows >= 5)
         pane_graph(m, g, r, 4, step_wait, 1, "100 %");
 }

@@ -8,7 +8,7 @@
 #include "pane.h"
 
 #define SCALE_COLS 6
-#define MAX_SAMPLES 1024
+#define MAX_SAMPLES 1023 /* odd: one more may be added to fill a cell */
 
 static void count_slots(const struct ui_model *m, uint64_t *used, uint64_t *slots)
 {
@@ -34,32 +34,43 @@ static double mean_hits(const struct ui_model *m, size_t from, size_t to)
     return n > 0 ? sum / (double)n : -1;
 }
 
+/* One sample for a group of layers, or several for each, as the room is. */
+static size_t sample_layers(const struct ui_model *m, double *samples, size_t room)
+{
+    const size_t n = m->n_layers;
+    if (n == 0 || room == 0)
+        return 0;
+    if (n > room) {
+        for (size_t i = 0; i < room; i++)
+            samples[i] = mean_hits(m, i * n / room, (i + 1) * n / room);
+        return room;
+    }
+    const size_t each = room / n;
+    for (size_t i = 0; i < n * each; i++)
+        samples[i] = model_layer_hits(m, i / each);
+    return n * each;
+}
+
 static void draw_profile(const struct ui_model *m, struct grid *g, const struct rect *r)
 {
-    const struct rect room = {r->row, r->col + SCALE_COLS, r->rows - 1, r->cols - SCALE_COLS};
-    size_t n = graph_capacity(&room, m->graph);
-    if (n > MAX_SAMPLES)
-        n = MAX_SAMPLES;
-    if (n > m->n_layers)
-        n = m->n_layers;
-    if (n == 0 || room.rows < 1)
+    struct rect area = {r->row, r->col + SCALE_COLS, r->rows - 1, r->cols - SCALE_COLS};
+    const struct rect axis = {area.row + area.rows, area.col, 1, area.cols};
+    double samples[MAX_SAMPLES + 1];
+    char b[16];
+    const size_t room = graph_capacity(&area, m->graph);
+    size_t n = area.rows > 0 ? sample_layers(m, samples, room < MAX_SAMPLES ? room : MAX_SAMPLES) : 0;
+    if (n == 0)
         return;
-    double samples[MAX_SAMPLES];
-    for (size_t i = 0; i < n; i++)
-        samples[i] = mean_hits(m, i * m->n_layers / n, (i + 1) * m->n_layers / n);
-    const int per = graph_samples_per_cell(m->graph), cols = ((int)n + per - 1) / per;
-    if (per == 2 && n % 2)
+    const size_t per = (size_t)graph_samples_per_cell(m->graph);
+    area.cols = (int)((n + per - 1) / per);
+    while (n % per)
         samples[n++] = -1;
-    const struct rect area = {room.row, room.col, room.rows, cols};
     graph_draw(g, &area, INK_GRAPH, m->graph, samples, n, 1);
     grid_puts_right(g, r, 0, SCALE_COLS - 1, INK_DIM, "100 %");
-    grid_puts_right(g, r, room.rows, SCALE_COLS - 1, INK_DIM, "layer");
-    grid_puts(g, &room, room.rows, 0, INK_DIM, "");
-    const struct rect axis = {room.row + room.rows, room.col, 1, room.cols};
-    char b[16];
+    grid_puts_right(g, r, r->rows - 1, SCALE_COLS - 1, INK_DIM, "layer");
     grid_puts(g, &axis, 0, 0, INK_DIM, "0");
     snprintf(b, sizeof b, "%zu", m->n_layers - 1);
-    grid_puts_right(g, &axis, 0, cols > 4 ? cols : 4, INK_DIM, b);
+    grid_puts_right(g, &axis, 0, area.cols > 4 ? area.cols : 4, INK_DIM, b);
 }
 
 void pane_experts_draw(const struct ui_model *m, struct grid *g, const struct rect *r)

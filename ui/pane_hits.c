@@ -40,6 +40,6 @@ void pane_hits_draw(const struct ui_model *m, struct grid *g, const struct rect 
     col = grid_puts(g, r, 3, 0, INK_DIM, "raw ");
     col = grid_puts(g, r, 3, col, INK_DIM, fmt_percent(b, sizeof b, step_raw_hit_rate(s)));
     grid_puts(g, r, 3, col + 1, INK_DIM, "(not residency)");
-    if (r->rows >= 6)
+    if (r->rows >= 5)
         pane_graph(m, g, r, 4, step_hit_rate, 1, "100 %");
 }

@@ -21,7 +21,7 @@ static void run_help(struct app *a, const char *args)
 static void run_quit(struct app *a, const char *args)
 {
     (void)args;
-    app_leave(a, !phase_is_busy(a->model.st.phase));
+    app_leave(a, !app_busy(a));
 }
 
 static bool is_choice(const char *choices, const char *word)

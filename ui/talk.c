@@ -169,28 +169,29 @@ static void end_answer(struct talk *t, const struct session_event *ev)
     t->running = NULL;
 }
 
-/* Cancelled before any output: the question goes back to the editor and leaves the screen. */
-static void withdraw(struct talk *t)
+static void remove_this(struct talk *t, const struct entry *e)
 {
-    size_t i = t->n - t->n_queued;
-    if (t->running && t->running->text.len == 0 && t->running->reasoning.len == 0) {
-        for (size_t k = 0; k < t->n; k++)
-            if (t->entries[k] == t->running) {
-                remove_entry(t, k);
-                break;
-            }
-        i = t->n - t->n_queued;
-    }
-    while (i-- > 0) {
-        const struct entry *e = t->entries[i];
-        if (e->kind == ENTRY_USER) {
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->entries[i] == e) {
             remove_entry(t, i);
             return;
         }
-        if (e->kind == ENTRY_ASSISTANT && (e->text.len > 0 || e->reasoning.len > 0))
-            return;
-        if (e->kind == ENTRY_ASSISTANT)
+    }
+}
+
+/* Cancelled before any output: the question goes back to the editor and leaves the screen. */
+static void withdraw(struct talk *t, const struct session_event *ev)
+{
+    if (t->running && t->running->text.len == 0 && t->running->reasoning.len == 0)
+        remove_this(t, t->running);
+    for (size_t i = t->n - t->n_queued; i-- > 0;) {
+        const struct entry *e = t->entries[i];
+        if (e->kind == ENTRY_NOTICE || e->kind == ENTRY_ERROR)
+            continue;
+        if (e->kind == ENTRY_USER && e->text.len == ev->len &&
+            (ev->len == 0 || memcmp(e->text.s, ev->text, ev->len) == 0))
             remove_entry(t, i);
+        return;
     }
 }
 
@@ -213,7 +214,7 @@ bool talk_apply(struct talk *t, const struct session_event *ev)
             t->running->reasoning_seconds += ev->step.seconds;
         return true;
     case EVENT_ANSWER_END: end_answer(t, ev); return true;
-    case EVENT_WITHDRAWN: withdraw(t); return true;
+    case EVENT_WITHDRAWN: withdraw(t, ev); return true;
     case EVENT_NOTICE: talk_notice(t, ENTRY_NOTICE, ev->text ? ev->text : ""); return true;
     case EVENT_ERROR: talk_notice(t, ENTRY_ERROR, ev->text ? ev->text : ""); return true;
     default: return true;

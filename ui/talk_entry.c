@@ -100,8 +100,15 @@ static void build_end(const struct entry *e, struct rich *r)
         [FINISH_CANCELLED] = "[cancelled]",
         [FINISH_ERROR] = "[broken off by an error]",
     };
-    if (e->kind != ENTRY_ASSISTANT || e->running || e->finish == FINISH_STOP)
+    if (e->kind != ENTRY_ASSISTANT || e->running)
         return;
+    if (e->finish == FINISH_STOP) {
+        if (e->text.len > 0)
+            return;
+        rich_puts(r, INK_LABEL, "[no answer after the thinking]");
+        rich_end_line(r, flat);
+        return;
+    }
     rich_puts(r, e->finish == FINISH_ERROR ? INK_BAD : INK_WARN, words[e->finish]);
     rich_end_line(r, flat);
 }
