@@ -289,8 +289,7 @@ static void test_residents_spread(void **state)
 /* Counts the reads that begin each block, and fails one block when told to. */
 struct watch {
     pthread_mutex_t lock;
-    const struct k3_tape_plan *plan; /* a copy of its blocks */
-    struct k3_tape_block blocks[MAX_BLOCKS];
+    struct k3_tape_block blocks[MAX_BLOCKS]; /* the plan's */
     size_t n_blocks;
     unsigned reads[MAX_BLOCKS];
     size_t bad; /* block to fail; SIZE_MAX = none */
@@ -301,7 +300,8 @@ static void watch_init(struct watch *x, const struct k3_tape_plan *p)
     assert_true(p->n_blocks <= MAX_BLOCKS);
     memset(x, 0, sizeof *x);
     pthread_mutex_init(&x->lock, NULL);
-    memcpy(x->blocks, p->blocks, p->n_blocks * sizeof *p->blocks);
+    for (size_t i = 0; i < p->n_blocks; i++)
+        x->blocks[i] = p->blocks[i];
     x->n_blocks = p->n_blocks;
     x->bad = SIZE_MAX;
 }
