@@ -45,7 +45,7 @@ void k3_segments_free(struct k3_segments *s);
 /* messages: an array of objects (role, content, name, reasoning_content, tool_calls, ...). Errors are
  * K3_USAGE; the message begins with the kind in brackets, as "[unknown_role] ...". Kinds: bad_message,
  * unknown_role, bad_content, bad_tool_call, bad_arguments, no_tool_name, bad_effort, image_count,
- * bad_options. After an error *out holds what was rendered before it, and is freed as ever. */
+ * image_refused, bad_options. After an error *out holds what was rendered before it, and is freed as ever. */
 enum k3_status k3_chat_render(const struct k3_json *messages, const struct k3_chat_options *opt,
                               struct k3_segments *out, struct k3_error *err);
 /* Each segment tokenized alone, the ids joined. A tokenizer without the four control tokens is

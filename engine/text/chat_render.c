@@ -145,7 +145,7 @@ static void put_image(struct k3_render *r)
 {
     const struct k3_json *prompts = r->opt->image_prompts;
     if (r->opt->refuse_images) {
-        k3_render_fail(r, "image_count", "images are not supported; send text only");
+        k3_render_fail(r, "image_refused", "images are not supported; send text only");
     } else if (!prompts) {
         put_control(r, PLACEHOLDER);
     } else if (r->images == prompts->n) {

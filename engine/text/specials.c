@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "json.h"
-#include "slurp.h"
 #include "vocab.h"
 
 struct names {
@@ -158,15 +157,11 @@ static enum k3_status read_stripped(struct names *s, const struct k3_json *confi
     return K3_OK;
 }
 
-enum k3_status k3_specials_load(struct k3_tokenizer *t, const char *path, struct k3_error *err)
+enum k3_status k3_specials_parse(struct k3_tokenizer *t, const char *path, const char *text,
+                                 size_t size, struct k3_error *err)
 {
     struct names s = {.t = t, .path = path, .err = err};
-    size_t size;
-    char *text = k3_slurp(path, &size, err);
-    if (!text)
-        return err->status;
     struct k3_json *config = k3_json_parse(text, size, err);
-    free(text);
     if (!config)
         return k3_fail_in(err, "%s", path);
     enum k3_status st = K3_OK;

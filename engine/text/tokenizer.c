@@ -4,11 +4,11 @@
 #include "tokenizer.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pretoken.h"
+#include "slurp.h"
 #include "utf8.h"
 #include "vocab.h"
 
@@ -36,27 +36,43 @@ void k3_ids_free(struct k3_ids *ids)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
+typedef enum k3_status (*parse_fn)(struct k3_tokenizer *, const char *, const char *, size_t,
+                                   struct k3_error *);
+
+static enum k3_status load(k3_tokenizer *t, const char *dir, const char *name, parse_fn parse,
+                           struct k3_error *err)
+{
+    struct k3_buf path = {0};
+    size_t size;
+    k3_buf_puts(&path, dir);
+    k3_buf_puts(&path, "/");
+    k3_buf_puts(&path, name);
+    if (path.failed) {
+        k3_buf_free(&path);
+        return k3_fail_memory(err, "the tokenizer", strlen(dir));
+    }
+    enum k3_status st = K3_FAILED;
+    char *text = k3_slurp(path.v, &size, err);
+    if (text)
+        st = parse(t, path.v, text, size, err);
+    free(text);
+    k3_buf_free(&path);
+    return st;
+}
+
 k3_tokenizer *k3_tokenizer_open(const char *model_dir, struct k3_error *err)
 {
-    const size_t room = strlen(model_dir) + sizeof "/tokenizer_config.json";
-    char *path = malloc(room);
     k3_tokenizer *t = calloc(1, sizeof *t);
-    if (!path || !t) {
+    if (!t) {
         k3_fail_memory(err, "the tokenizer", sizeof *t);
-        goto fail;
+        return NULL;
     }
-    snprintf(path, room, "%s/tiktoken.model", model_dir);
-    if (k3_vocab_load(t, path, err) != K3_OK)
-        goto fail;
-    snprintf(path, room, "%s/tokenizer_config.json", model_dir);
-    if (k3_specials_load(t, path, err) != K3_OK)
-        goto fail;
-    free(path);
+    if (load(t, model_dir, "tiktoken.model", k3_vocab_parse, err) != K3_OK ||
+        load(t, model_dir, "tokenizer_config.json", k3_specials_parse, err) != K3_OK) {
+        k3_tokenizer_close(t);
+        return NULL;
+    }
     return t;
-fail:
-    free(path);
-    k3_tokenizer_close(t);
-    return NULL;
 }
 
 void k3_tokenizer_close(k3_tokenizer *t)

@@ -1,14 +1,12 @@
 /* vocab.c - the table from bytes to ranks, and reading tiktoken.model into it. */
 #include <config.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vocab.h"
-#include "slurp.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -251,7 +249,7 @@ static enum k3_status prepare(struct reader *r)
     }
     r->p = begin;
     r->line = 0;
-    t->n = (uint32_t)n; /* the file is at most K3_SLURP_MAX bytes */
+    t->n = (uint32_t)n; /* k3_slurp() reads no file that has more */
     uint32_t slots = 1024;
     while (slots < n + n / 2)
         slots *= 2;
@@ -269,15 +267,10 @@ static enum k3_status prepare(struct reader *r)
     return K3_OK;
 }
 
-enum k3_status k3_vocab_load(struct k3_tokenizer *t, const char *path, struct k3_error *err)
+enum k3_status k3_vocab_parse(struct k3_tokenizer *t, const char *path, const char *text,
+                              size_t size, struct k3_error *err)
 {
-    struct reader r = {.t = t, .path = path, .err = err};
-    size_t size;
-    char *text = k3_slurp(path, &size, err);
-    if (!text)
-        return err->status;
-    r.p = text;
-    r.end = text + size;
+    struct reader r = {.t = t, .path = path, .p = text, .end = text + size, .err = err};
     enum k3_status st = prepare(&r);
     const char *line;
     size_t len;
@@ -288,6 +281,5 @@ enum k3_status k3_vocab_load(struct k3_tokenizer *t, const char *path, struct k3
     if (st == K3_OK)
         t->arena_bytes = r.used;
     free(r.line_of);
-    free(text);
     return st;
 }
