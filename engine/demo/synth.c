@@ -32,7 +32,7 @@ static const struct preset presets[] = {
       .heads = 4, .q_lora = 64, .kv_lora = 32, .nope = 24, .rope = 8, .v_dim = 24,
       .mla_every = 4, .experts = 48, .top_k = 4, .shared = 1, .latent = 64, .inner = 64,
       .vocab = 1280, .routed_scale = 16, .seed = 3}},
-    {"mid", "about a quarter of every released width, 13 layers, 1.2 GB",
+    {"mid", "about a quarter of every released width, 13 layers, 1.9 GB",
      {.layers = 13, .dense_layers = 1, .hidden = 1792, .dense_inner = 8448, .res_block = 3,
       .kda_heads = 24, .kda_dim = 128, .conv = 4,
       .heads = 24, .q_lora = 384, .kv_lora = 128, .nope = 128, .rope = 64, .v_dim = 128,

@@ -14,6 +14,7 @@
 enum {
     CHUNK = 8 << 20,    /* bytes made before they are written */
     TASK = 64 << 10,    /* elements a thread makes at a time */
+    FEW_TASKS = 16,     /* not worth waking other threads, which would then spin while we write */
     PATH_CAP = 4096,
 };
 
@@ -59,7 +60,7 @@ static void fill_parallel(const struct k3_synth *s, const struct synth_tensor *t
                           size_t n, size_t size, unsigned char *out)
 {
     const long tasks = (long)((n + TASK - 1) / TASK);
-#pragma omp parallel for schedule(dynamic) if (tasks > 1)
+#pragma omp parallel for schedule(dynamic) if (tasks > FEW_TASKS)
     for (long i = 0; i < tasks; i++) {
         const size_t at = (size_t)i * TASK;
         synth_fill(s, t, first + at, n - at < TASK ? n - at : TASK, out + at * size);
