@@ -73,9 +73,9 @@ struct k3_rows {
 /* The next pieces of the matrices first .. end-1 (it must be the turn of one of them, or past them):
  * waits for the first piece, adds those behind it that are already there, up to max and up to a
  * quarter of the ring, so that reading goes on behind what is being computed. *n = 0 when they have
- * been handed out whole. The data stay valid until k3_tape_release(); until then the ring holds them, so that a caller who never
- * releases is refused once it is full. After a failed read every call fails until
- * k3_tape_rewind(), which tries again. */
+ * been handed out whole. The data stay valid until k3_tape_release(); until then the ring holds
+ * them, so that a caller who never releases is refused once it is full. After a failed read every
+ * call fails until k3_tape_rewind(), which tries again. */
 enum k3_status k3_tape_next_of(struct k3_tape *t, uint32_t first, uint32_t end,
                                struct k3_rows *rows, size_t max, size_t *n, struct k3_error *err);
 /* The same for one matrix. */
