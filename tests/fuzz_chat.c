@@ -1,9 +1,9 @@
 /* fuzz_chat.c - fuzz target: the parser of generated tokens, and the renderer.
  *
- * Input: a byte that chooses. 0, 1, 2: a stream for the parser, begun in no channel, thinking or the
- * response; a byte 0xFE and the one behind it are a control token, everything else is ordinary text.
- * Others: JSON, an object with "messages" and "options", for the renderer. With libFuzzer, in a
- * configured build folder:
+ * Input: a byte that chooses. 0, 1, 2: a stream for the parser, begun in no channel, thinking or
+ * the response; a byte 0xFE and the one behind it are a control token, everything else is ordinary
+ * text. Others: JSON, an object with "messages" and "options", for the renderer. With libFuzzer, in
+ * a configured build folder:
  *
  *   clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -I. SRC/tests/fuzz_chat.c \
  *       SRC/engine/text/[a-z]*.c SRC/engine/k3_error.c -lm -o fuzz

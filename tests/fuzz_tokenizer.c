@@ -1,8 +1,8 @@
 /* fuzz_tokenizer.c - fuzz target: the tokenizer's two files, then a text encoded and decoded.
  *
- * Input: a byte of flags, then the parts model, config, text with a byte 0xFE between them. Flag 1 puts
- * the 256 single bytes before the model, without which hardly any input is a vocabulary; flag 2 allows
- * special names. With libFuzzer, in a configured build folder:
+ * Input: a byte of flags, then the parts model, config, text with a byte 0xFE between them. Flag 1
+ * puts the 256 single bytes before the model, without which hardly any input is a vocabulary; flag
+ * 2 allows special names. With libFuzzer, in a configured build folder:
  *
  *   clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -I. SRC/tests/fuzz_tokenizer.c \
  *       SRC/tests/text_fixture.c SRC/engine/text/[a-z]*.c SRC/engine/k3_error.c -lm -o fuzz

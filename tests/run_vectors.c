@@ -1,10 +1,10 @@
 /* run_vectors.c - runs every test vector of a folder: run-vectors [DIR].
  *
  * DIR holds model folders (tiktoken.model, tokenizer_config.json), files of JSON lines, one vector
- * per line, and perhaps the list of character classes. tok-NAME.jsonl is about the model folder NAME
- * where there is one, k3-release-ids.jsonl about the released tokenizer (DIR/k3-release or the folder
- * that K3_RELEASE_TOKENIZER names), everything else about o200k-32k or else the first model folder.
- * Without DIR: the project's own vectors, then $K3_SHARED/vectors where it exists.
+ * per line, and perhaps the list of character classes. tok-NAME.jsonl is about the model folder
+ * NAME where there is one, k3-release-ids.jsonl about the released tokenizer (DIR/k3-release or the
+ * folder that K3_RELEASE_TOKENIZER names), everything else about o200k-32k or else the first model
+ * folder. Without DIR: the project's own vectors, then $K3_SHARED/vectors where it exists.
  *
  * Each file is a line of TAP; the last line counts vectors. Exit status 1 when one failed. */
 #include <config.h>

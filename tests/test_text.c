@@ -113,21 +113,29 @@ static void test_config_faults(void **state)
         {"{\n \"a\": tru}", "line 2, column 7"},
         {"[]", "must hold a JSON object"},
         {"{\"added_tokens_decoder\": []}", "added_tokens_decoder must be an object"},
-        {"{\"added_tokens_decoder\": {\"255\": {\"content\": \"x\"}}}", "id \"255\"; special ids here are 256 to 511"},
+        {"{\"added_tokens_decoder\": {\"255\": {\"content\": \"x\"}}}",
+          "id \"255\"; special ids here are 256 to 511"},
         {"{\"added_tokens_decoder\": {\"512\": {\"content\": \"x\"}}}", "id \"512\""},
         {"{\"added_tokens_decoder\": {\"\": {\"content\": \"x\"}}}", "id \"\""},
         {"{\"added_tokens_decoder\": {\"2x\": {\"content\": \"x\"}}}", "id \"2x\""},
-        {"{\"added_tokens_decoder\": {\"99999999999999999999999\": {\"content\": \"x\"}}}", "id \"9999"},
-        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"x\"}, \"300\": {\"content\": \"y\"}}}", "id 300 twice"},
-        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"\"}}}", "added_tokens_decoder.300.content"},
-        {"{\"added_tokens_decoder\": {\"300\": {\"content\": 7}}}", "added_tokens_decoder.300.content"},
+        {"{\"added_tokens_decoder\": {\"99999999999999999999999\": {\"content\": \"x\"}}}",
+          "id \"9999"},
+        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"x\"}, \"300\": {"
+          "\"content\": \"y\"}}}", "id 300 twice"},
+        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"\"}}}",
+          "added_tokens_decoder.300.content"},
+        {"{\"added_tokens_decoder\": {\"300\": {\"content\": 7}}}",
+          "added_tokens_decoder.300.content"},
         {"{\"added_tokens_decoder\": {\"300\": 7}}", "added_tokens_decoder.300.content"},
-        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"x\"}, \"301\": {\"content\": \"x\"}}}",
+        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"x\"}, \"301\": {"
+          "\"content\": \"x\"}}}",
          "300 and 301 have the same name \"x\""},
-        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"<|reserved_token_301|>\"}}}", "same name"},
+        {"{\"added_tokens_decoder\": {\"300\": {\"content\": \"<|reserved_token_301|>\"}}}",
+          "same name"},
         {"{\"bos_token\": 7}", "bos_token must be a text"},
         {"{\"additional_special_tokens\": \"x\"}", "additional_special_tokens must be an array"},
-        {"{\"additional_special_tokens\": [\"x\", 7]}", "additional_special_tokens[1] must be a text"},
+        {"{\"additional_special_tokens\": [\"x\", 7]}",
+          "additional_special_tokens[1] must be a text"},
     };
     struct k3_buf model = {0};
     (void)state;
@@ -223,7 +231,8 @@ static void pieces_are(const char *text, const char *const *want)
         assert_true(at < len);
         const size_t n = k3_next_piece(text + at, len - at);
         if (n != strlen(*want) || memcmp(text + at, *want, n) != 0)
-            fail_msg("a piece of \"%s\" is \"%.*s\", expected \"%s\"", text, (int)n, text + at, *want);
+            fail_msg("a piece of \"%s\" is \"%.*s\", expected \"%s\"", text, (int)n, text + at,
+                *want);
         at += n;
     }
     assert_int_equal(at, len);
@@ -286,7 +295,8 @@ static void test_empty_and_zero(void **state)
 /* No text whatever gives a special id when names are not allowed. */
 static void test_no_forgery(void **state)
 {
-    static const char *const parts[] = {"<|", "|>", "open", "<|open|>", "[EOS]", "[", "]", "EOS", " ",
+    static const char *const parts[] = {"<|", "|>", "open", "<|open|>", "[EOS]", "[", "]", "EOS",
+        " ",
                                         "<|end_of_msg|>", "<|sep|>", "<", "|", ">", "\n", "[PAD]"};
     k3_tokenizer *t = fixture_mini();
     uint64_t seed = 1;
@@ -367,7 +377,8 @@ static k3_tokenizer *rivals(void)
         if (!known)
             n++;
     }
-    for (size_t i = n; i-- > 2;) /* longer ones first, so that the lowest rank is often a late one */
+    /* Longer ones first, so that the lowest rank is often a late one. */
+    for (size_t i = n; i-- > 2;)
         fixture_add_token(&model, tokens[i], strlen(tokens[i]), (unsigned)rank++);
     k3_tokenizer *t = fixture_open(&model, "{}");
     k3_buf_free(&model);

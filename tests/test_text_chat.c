@@ -37,22 +37,24 @@ static enum k3_status render(const char *messages, const char *options, struct k
 
 /* ---- rendering ----------------------------------------------------------------------------- */
 
-/* Every field that a caller fills holds names of control tokens; the control tokens that come out are
- * those of the encoder itself, one for each special segment. */
+/* Every field that a caller fills holds names of control tokens; the control tokens that come out
+ * are those of the encoder itself, one for each special segment. */
 static void test_no_forgery(void **state)
 {
 #define X "<|open|><|close|><|sep|><|end_of_msg|>[EOS][BOS][PAD]<|media_pad|>"
     static const char messages[] =
         "[{\"role\":\"system\",\"content\":\"" X "\",\"name\":\"" X "\"},"
-        "{\"role\":\"user\",\"content\":[{\"type\":\"" X "\",\"text\":\"" X "\"}],\"name\":\"" X "\"},"
-        "{\"role\":\"system\",\"tools\":[{\"" X "\":\"" X "\"}]},"
-        "{\"role\":\"assistant\",\"name\":\"" X "\",\"content\":\"" X "\",\"reasoning_content\":\"" X "\","
-        "\"tool_calls\":[{\"id\":\"" X "\",\"function\":{\"name\":\"" X "\",\"arguments\":{\"" X "\":\"" X "\","
-        "\"o\":[\"" X "\"]}}},{\"name\":\"" X "\",\"arguments\":\"" X "\"},{\"name\":\"x\",\"arguments\":"
-        "\"{\\\"" X "\\\":\\\"" X "\\\"}\"}]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"" X "\",\"text\":\"" X "\"}],"
+        "\"name\":\"" X "\"},{\"role\":\"system\",\"tools\":[{\"" X "\":\"" X "\"}]},"
+        "{\"role\":\"assistant\",\"name\":\"" X "\",\"content\":\"" X "\","
+        "\"reasoning_content\":\"" X "\",\"tool_calls\":[{\"id\":\"" X "\","
+        "\"function\":{\"name\":\"" X "\",\"arguments\":{\"" X "\":\"" X "\",\"o\":[\"" X "\"]}}},"
+        "{\"name\":\"" X "\",\"arguments\":\"" X "\"},"
+        "{\"name\":\"x\",\"arguments\":\"{\\\"" X "\\\":\\\"" X "\\\"}\"}]},"
         "{\"role\":\"tool\",\"tool\":\"" X "\",\"content\":\"" X "\"}]";
     static const char options[] =
-        "{\"tools\":[\"" X "\"],\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"" X "\":1}}}";
+        "{\"tools\":[\"" X "\"],\"response_format\":"
+        "{\"type\":\"json_schema\",\"json_schema\":{\"" X "\":1}}}";
     k3_tokenizer *t = fixture_mini();
     struct k3_segments s = {0};
     struct k3_ids ids = {0};
@@ -80,27 +82,33 @@ static void test_refusals(void **state)
     } cases[] = {
         {"{}", "{}", "[bad_message] a conversation must be an array"},
         {"[1]", "{}", "[bad_message] messages[0]: is not an object"},
-        {"[{\"role\":\"user\"},{\"role\":\"bot\"}]", "{}", "[unknown_role] messages[1].role is \"bot\""},
+        {"[{\"role\":\"user\"},{\"role\":\"bot\"}]", "{}",
+          "[unknown_role] messages[1].role is \"bot\""},
         {"[{}]", "{}", "[unknown_role] messages[0]: has no role"},
         {"[{\"role\":7}]", "{}", "[unknown_role]"},
-        {"[{\"role\":\"user\",\"name\":7}]", "{}", "[bad_message] messages[0]: name must be a text"},
+        {"[{\"role\":\"user\",\"name\":7}]", "{}",
+          "[bad_message] messages[0]: name must be a text"},
         {"[{\"role\":\"system\",\"tools\":7}]", "{}", "[bad_message] messages[0]: tools must be"},
         {"[{\"role\":\"user\",\"content\":true}]", "{}", "[bad_content] messages[0]: content"},
-        {"[{\"role\":\"assistant\",\"reasoning\":[1]}]", "{}", "[bad_content] messages[0]: reasoning"},
+        {"[{\"role\":\"assistant\",\"reasoning\":[1]}]", "{}",
+          "[bad_content] messages[0]: reasoning"},
         {"[{\"role\":\"assistant\",\"tool_calls\":{}}]", "{}", "[bad_tool_call] messages[0]"},
         {"[{\"role\":\"assistant\",\"tool_calls\":[7]}]", "{}", "[bad_tool_call] messages[0]"},
         {"[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":7}]}]", "{}", "[bad_tool_call]"},
         {"[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":null}]}]", "{}", "[bad_tool_call]"},
-        {"[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":true}]}]", "{}", "[bad_arguments]"},
+        {"[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":true}]}]", "{}",
+          "[bad_arguments]"},
         {"[{\"role\":\"tool\"}]", "{}", "[no_tool_name] messages[0]"},
-        {"[{\"role\":\"tool\",\"tool\":7}]", "{}", "[bad_message] messages[0]: the name of the tool"},
+        {"[{\"role\":\"tool\",\"tool\":7}]", "{}",
+          "[bad_message] messages[0]: the name of the tool"},
         {"[]", "{\"thinking_effort\":\"medium\"}", "[bad_effort] thinking_effort is medium"},
         {"[]", "{\"thinking_effort\":\"off\"}", "[bad_effort]"},
         {"[]", "{\"thinking_effort\":3}", "[bad_effort]"},
         {"[]", "{\"thinking\":\"yes\"}", "[bad_options] thinking must be true or false"},
         {"[]", "{\"tools\":{\"a\":1}}", "[bad_options] tools must be an array"},
         {"[]", "{\"image_prompts\":\"a\"}", "[bad_options] image_prompts"},
-        {"[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]", "{\"image_prompts\":[7]}", "[bad_options]"},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]", "{\"image_prompts\":[7]}",
+          "[bad_options]"},
         {"[]", "{\"image_prompts\":[\"a\"]}", "[image_count] 1 image prompts for 0 images"},
     };
     (void)state;
@@ -148,7 +156,8 @@ static void test_deep_arguments(void **state)
         struct k3_buf args = {0}, all = {0};
         struct k3_segments s = {0};
         struct k3_error err = {0};
-        k3_buf_puts(&args, "[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":");
+        k3_buf_puts(&args,
+            "[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":");
         for (size_t i = 0; i < depth; i++)
             k3_buf_putc(&args, '[');
         for (size_t i = 0; i < depth; i++)
@@ -158,7 +167,8 @@ static void test_deep_arguments(void **state)
         for (size_t i = 0; i < s.n; i++)
             k3_buf_put(&all, s.v[i].text, s.v[i].len);
         const bool raw = strstr(all.v, "<|open|>json type=\"object\"<|sep|>{\"a\":[[[") != NULL;
-        const bool pair = strstr(all.v, "<|open|>argument key=\"a\" type=\"array\"<|sep|>[[[") != NULL;
+        const bool pair = strstr(all.v,
+            "<|open|>argument key=\"a\" type=\"array\"<|sep|>[[[") != NULL;
         assert_int_equal(raw, depth > K3_JSON_DEPTH);
         assert_int_equal(pair, depth <= K3_JSON_DEPTH);
         k3_segments_free(&s);
@@ -286,7 +296,8 @@ static void test_stream(void **state)
     tag(p, "<|open|>", "call tool=\"g\"");
     tag(p, "<|open|>", "call tool=\"h\"");
     finish(p, &a);
-    assert_string_equal(log.v, "<a><é>{0<f><{\"s\":\"><x\\\"><中><\"><,\"n\":12><}>}{1<g>!{2<h>!");
+    assert_string_equal(log.v, "<a><é>{0<f><{\"s\":\"><x\\\"><中><\"><,\"n\":12><}>}"
+                               "{1<g>!{2<h>!");
     assert_int_equal(a.n_calls, 1);
     assert_string_equal(a.calls[0].arguments, "{\"s\":\"x\\\"中\",\"n\":12}");
     assert_true(a.has_partial);
@@ -296,7 +307,8 @@ static void test_stream(void **state)
     k3_buf_free(&log);
 }
 
-/* A million brackets as the value of an argument: valid JSON of any depth is kept, nothing recurses. */
+/* A million brackets as the value of an argument: valid JSON of any depth is kept, nothing
+ * recurses. */
 static void test_deep_value(void **state)
 {
     enum { DEPTH = 1000000 };

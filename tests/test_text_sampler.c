@@ -119,8 +119,8 @@ static void probabilities(float temperature, const bool *may, double *p)
         p[i] /= sum;
 }
 
-/* Chi square of 20,000 draws; with 7 degrees of freedom 30 is passed once in 10,000 times, and these
- * draws are always the same ones. */
+/* Chi square of 20,000 draws; with 7 degrees of freedom 30 is passed once in 10,000 times, and
+ * these draws are always the same ones. */
 static void distributed(const struct k3_sampling *s, const bool *may)
 {
     enum { DRAWS = 20000 };
@@ -143,7 +143,8 @@ static void test_distribution(void **state)
     static const bool all[N] = {1, 1, 1, 1, 1, 1, 1, 1};
     (void)state;
     for (uint64_t seed = 0; seed < 4; seed++) {
-        struct k3_sampling s = {.temperature = 0.5f + (float)seed, .top_p = 1, .seed = seed << 60 | seed};
+        struct k3_sampling s = {.temperature = 0.5f + (float)seed, .top_p = 1,
+            .seed = seed << 60 | seed};
         distributed(&s, all);
         s.min_p = 1e-30f; /* cuts nothing, but goes the sorted way */
         distributed(&s, all);

@@ -10,8 +10,8 @@ void fixture_bytes_model(struct k3_buf *out);
 /* Appends a line for the token p[0..len). */
 void fixture_add_token(struct k3_buf *out, const char *p, size_t len, unsigned rank);
 
-/* A scratch folder holding the two files; a NULL text leaves the file out. Ends the test program when
- * it cannot be made. The caller removes it with fixture_remove(), which frees the path. */
+/* A scratch folder holding the two files; a NULL text leaves the file out. Ends the test program
+ * when it cannot be made. The caller removes it with fixture_remove(), which frees the path. */
 char *fixture_folder(const struct k3_buf *model, const char *config);
 void fixture_remove(char *dir);
 

@@ -21,7 +21,7 @@ enum vec_result vec_tok(struct vec_env *env, const struct k3_json *v);     /* te
 enum vec_result vec_long(struct vec_env *env, const struct k3_json *v);    /* generated texts */
 enum vec_result vec_badutf8(struct vec_env *env, const struct k3_json *v); /* bytes -> ids */
 enum vec_result vec_decode(struct vec_env *env, const struct k3_json *v);  /* ids -> text */
-enum vec_result vec_render(struct vec_env *env, const struct k3_json *v);  /* messages -> segments */
+enum vec_result vec_render(struct vec_env *env, const struct k3_json *v);  /* to segments */
 enum vec_result vec_parse(struct vec_env *env, const struct k3_json *v);   /* tokens -> answer */
 
 /* ---- shared by the checks ------------------------------------------------------------------ */

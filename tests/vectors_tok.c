@@ -130,7 +130,8 @@ enum vec_result vec_tok(struct vec_env *env, const struct k3_json *v)
     if (!text || !ids)
         return vec_fail(env, "has no text or no ids");
     enum vec_result r = VEC_PASS;
-    if (k3_encode(env->tok, text->text, text->len, vec_true(v, "allow_special"), &got, &err) != K3_OK)
+    const bool allow = vec_true(v, "allow_special");
+    if (k3_encode(env->tok, text->text, text->len, allow, &got, &err) != K3_OK)
         r = vec_fail(env, "%s", err.message);
     if (r == VEC_PASS)
         r = vec_same_ids(env, &got, ids);

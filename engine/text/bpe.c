@@ -1,9 +1,10 @@
 /* bpe.c - byte-pair merging of one piece: of all adjacent pairs whose bytes are a token, the one of
  * the lowest rank, the leftmost of equals, until none is left.
  *
- * The parts of a piece are a linked list over its bytes. Every pair that is a token stands in a heap
- * of (rank, place); a merge puts in at most two new pairs, and entries whose parts have changed are
- * skipped when they come up. A piece of n bytes so costs at most 3n lookups and O(n log n) steps. */
+ * The parts of a piece are a linked list over its bytes. Every pair that is a token stands in a
+ * heap of (rank, place); a merge puts in at most two new pairs, and entries whose parts have
+ * changed are skipped when they come up. A piece of n bytes so costs at most 3n lookups and O(n log
+ * n) steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,8 @@ static bool consider(const struct k3_tokenizer *t, struct k3_bpe *s, const char 
 }
 
 /* Merges the pair at the top of the heap, unless it is stale. */
-static bool merge_next(const struct k3_tokenizer *t, struct k3_bpe *s, const char *piece, size_t len)
+static bool merge_next(const struct k3_tokenizer *t, struct k3_bpe *s, const char *piece,
+                       size_t len)
 {
     const struct k3_pair pair = heap_pop(s);
     struct k3_part *left = &s->parts[pair.left];

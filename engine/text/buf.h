@@ -1,4 +1,5 @@
-/* buf.h - a growing byte buffer with a sticky failure, so that code that builds text checks once. */
+/* buf.h - a growing byte buffer with a sticky failure, so that code that builds text checks
+ * once. */
 #ifndef K3_BUF_H
 #define K3_BUF_H
 

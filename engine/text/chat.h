@@ -17,15 +17,15 @@ const char *k3_thinking_name(enum k3_thinking t);
 struct k3_chat_options {
     enum k3_thinking thinking;          /* NO_MESSAGE: on, without an effort message */
     bool no_generation_prompt;
-    bool refuse_images;                 /* an image is an error: for a model or caller without them */
+    bool refuse_images;                 /* an image is an error: for callers without them */
     const struct k3_json *tools;        /* array, or NULL */
     const struct k3_json *tool_choice;  /* string or object, or NULL */
     const struct k3_json *response_format, *response_schema; /* or NULL */
     const struct k3_json *image_prompts; /* array of strings; NULL = images become a placeholder */
 };
 
-/* Reads options written as JSON: thinking (default true), thinking_effort (absent = "max", null = no
- * effort message), tools, tool_choice, response_format, response_schema, image_prompts,
+/* Reads options written as JSON: thinking (default true), thinking_effort (absent = "max", null =
+ * no effort message), tools, tool_choice, response_format, response_schema, image_prompts,
  * add_generation_prompt (default true); other keys are ignored. *out points into `options`, which
  * may be NULL. Errors are K3_USAGE, a bad effort with "[bad_effort] ...". */
 enum k3_status k3_chat_options_read(const struct k3_json *options, struct k3_chat_options *out,
@@ -42,10 +42,11 @@ struct k3_segments { /* zero-initialise; free with k3_segments_free() */
 };
 void k3_segments_free(struct k3_segments *s);
 
-/* messages: an array of objects (role, content, name, reasoning_content, tool_calls, ...). Errors are
- * K3_USAGE; the message begins with the kind in brackets, as "[unknown_role] ...". Kinds: bad_message,
- * unknown_role, bad_content, bad_tool_call, bad_arguments, no_tool_name, bad_effort, image_count,
- * image_refused, bad_options. After an error *out holds what was rendered before it, and is freed as ever. */
+/* messages: an array of objects (role, content, name, reasoning_content, tool_calls, ...). Errors
+ * are K3_USAGE; the message begins with the kind in brackets, as "[unknown_role] ...". Kinds:
+ * bad_message, unknown_role, bad_content, bad_tool_call, bad_arguments, no_tool_name, bad_effort,
+ * image_count, image_refused, bad_options. After an error *out holds what was rendered before it,
+ * and is freed as ever. */
 enum k3_status k3_chat_render(const struct k3_json *messages, const struct k3_chat_options *opt,
                               struct k3_segments *out, struct k3_error *err);
 /* Each segment tokenized alone, the ids joined. A tokenizer without the four control tokens is

@@ -300,7 +300,8 @@ static void fail_role(struct k3_render *r, const struct k3_json *role)
         r->st = k3_fail(r->err, K3_USAGE, "[unknown_role] messages[%zu].role is \"%.60s\"; it must "
                         "be system, user, assistant or tool", r->message, role->text);
     else
-        k3_render_fail(r, "unknown_role", "has no role; it must be system, user, assistant or tool");
+        k3_render_fail(r, "unknown_role",
+                       "has no role; it must be system, user, assistant or tool");
 }
 
 /* One message, or a whole run of tool messages. Returns the index behind it. */

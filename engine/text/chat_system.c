@@ -55,8 +55,8 @@ static enum k3_status read_effort(const struct k3_json *effort, enum k3_thinking
     if (text && strlen(effort->text) == effort->len && k3_thinking_parse(effort->text, out) &&
         *out != K3_THINK_OFF)
         return K3_OK;
-    return k3_fail(err, K3_USAGE, "[bad_effort] thinking_effort is %.60s; it must be low, high, max "
-                   "or null", text ? effort->text : "not a text");
+    return k3_fail(err, K3_USAGE, "[bad_effort] thinking_effort is %.60s; it must be low, high, "
+                   "max or null", text ? effort->text : "not a text");
 }
 
 enum k3_status k3_chat_options_read(const struct k3_json *options, struct k3_chat_options *out,
@@ -162,7 +162,8 @@ void k3_render_response_format(struct k3_render *r)
     struct k3_buf b = {0};
     k3_buf_puts(&b, "The system is invoked with `response_format=");
     k3_buf_put(&b, type->text, type->len);
-    k3_buf_puts(&b, "`.\nYour response must be raw JSON data without markdown code blocks (```json) "
+    k3_buf_puts(&b, "`.\nYour response must be raw JSON data "
+                    "without markdown code blocks (```json) "
                     "or any additional formatting.");
     if (schema) {
         static const struct k3_json none = {.type = K3_JSON_NULL};

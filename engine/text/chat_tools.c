@@ -260,7 +260,8 @@ static void put_result(struct k3_render *r, const struct k3_json *message,
     k3_render_end_message(r);
 }
 
-void k3_render_results(struct k3_render *r, const struct k3_json *messages, size_t first, size_t end)
+void k3_render_results(struct k3_render *r, const struct k3_json *messages, size_t first,
+                       size_t end)
 {
     const size_t n = end - first;
     struct result *v = calloc(n, sizeof *v);

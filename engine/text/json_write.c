@@ -55,9 +55,9 @@ static bool next_up(char *form)
     return false;
 }
 
-/* The fewest digits that read back to v, as "d.ddde[+-]xx". The locale must be "C". At a power of two
- * the gap below is half the gap above, so the nearest number of n digits may fail to read back where
- * the next one up does; every other v is served by the nearest. */
+/* The fewest digits that read back to v, as "d.ddde[+-]xx". The locale must be "C". At a power of
+ * two the gap below is half the gap above, so the nearest number of n digits may fail to read back
+ * where the next one up does; every other v is served by the nearest. */
 static void shortest(double v, char *out, size_t size)
 {
     int e;

@@ -70,8 +70,8 @@ static size_t run_of_line_ends(const struct span *t, size_t at)
     return at;
 }
 
-/* [UP]*[LO]+ at j: the end, or 0. Greedy with backtracking: when no LO follows the UP run, the match
- * ends behind the last character of the run that is in LO as well. */
+/* [UP]*[LO]+ at j: the end, or 0. Greedy with backtracking: when no LO follows the UP run, the
+ * match ends behind the last character of the run that is in LO as well. */
 static size_t match_lower(const struct span *t, size_t j)
 {
     const size_t u = run_of(t, j, K3_CH_UP);

@@ -41,7 +41,8 @@ static double exp_down(double x)
 {
     static const double inverse_factorial[] = {
         1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-        1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0};
+        1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0,
+        1.0};
     if (!(x > -700))
         return 0;
     const int k = (int)(x * 1.4426950408889634 - 0.5); /* rounds towards zero: to the nearest */
@@ -57,8 +58,8 @@ static double exp_down(double x)
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-/* In scratch: weight[n] is first the logit as it is changed, then exp(logit - largest); 0 = cannot be
- * chosen. ids[] is first a set of marks, then the candidates. */
+/* In scratch: weight[n] is first the logit as it is changed, then exp(logit - largest); 0 = cannot
+ * be chosen. ids[] is first a set of marks, then the candidates. */
 struct draw {
     float *weight;
     uint32_t *ids;

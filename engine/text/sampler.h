@@ -15,21 +15,21 @@ struct k3_sampling {
     uint32_t top_k;      /* 0 = off */
     float min_p;         /* [0, 1]; 0 = off */
     float repetition_penalty; /* > 0; 0 and 1 = off; above 1 makes ids of the history less likely */
-    const int32_t *history;   /* the ids so far, for the penalty; ids out of range are passed over */
+    const int32_t *history;   /* for the penalty; ids out of range are passed over */
     size_t n_history;
 };
 
-/* Order: repetition penalty (once for each distinct id of the history: a logit above 0 is divided by
- * it, any other multiplied), temperature, top-k (ties to the lower id), softmax over what is left,
- * then top-p (the smallest set of the most likely whose mass reaches top_p, ties to the lower id) and
- * min-p (at least min_p times the largest probability), both by that softmax, then the draw:
- * PCG32(seed, stream = position) gives 53 bits, which walk the ids that are left - in rising order
- * of id when no step sorted them, from the most likely down otherwise.
+/* Order: repetition penalty (once for each distinct id of the history: a logit above 0 is divided
+ * by it, any other multiplied), temperature, top-k (ties to the lower id), softmax over what is
+ * left, then top-p (the smallest set of the most likely whose mass reaches top_p, ties to the lower
+ * id) and min-p (at least min_p times the largest probability), both by that softmax, then the
+ * draw: PCG32(seed, stream = position) gives 53 bits, which walk the ids that are left - in rising
+ * order of id when no step sorted them, from the most likely down otherwise.
  *
- * NaN and minus infinity are never chosen; of several plus infinities each is as likely. Returns -1 when no logit can be chosen at all: the
- * row is unsound. All sums are in double and in a fixed order, exp is the sampler's own: the same
- * on every machine. Nothing is allocated; scratch holds k3_sampler_scratch(n) bytes, aligned as by
- * malloc, and is not needed (NULL) when greedy. */
+ * NaN and minus infinity are never chosen; of several plus infinities each is as likely. Returns -1
+ * when no logit can be chosen at all: the row is unsound. All sums are in double and in a fixed
+ * order, exp is the sampler's own: the same on every machine. Nothing is allocated; scratch holds
+ * k3_sampler_scratch(n) bytes, aligned as by malloc, and is not needed (NULL) when greedy. */
 size_t k3_sampler_scratch(size_t n);
 int32_t k3_sample(const struct k3_sampling *s, const float *logits, size_t n, uint32_t position,
                   void *scratch);

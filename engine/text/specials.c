@@ -49,15 +49,15 @@ static enum k3_status read_names(struct names *s, const struct k3_json *config)
         const struct k3_json *key = &added->keys[i], *name = name_of(&added->items[i]);
         const int at = offset_of(s->t, key);
         if (at < 0)
-            return k3_fail(s->err, K3_USAGE, "%s: added_tokens_decoder has the id \"%.32s\"; special "
-                           "ids here are %" PRIu32 " to %" PRIu32, s->path, key->text, s->t->n,
-                           s->t->n + K3_SPECIALS - 1);
+            return k3_fail(s->err, K3_USAGE, "%s: added_tokens_decoder has the id \"%.32s\"; "
+                           "special ids here are %" PRIu32 " to %" PRIu32, s->path, key->text,
+                           s->t->n, s->t->n + K3_SPECIALS - 1);
         if (s->given[at])
             return k3_fail(s->err, K3_USAGE, "%s: added_tokens_decoder has the id %.32s twice",
                            s->path, key->text);
         if (!name || name->len == 0 || name->len > K3_TOKEN_MAX)
-            return k3_fail(s->err, K3_USAGE, "%s: added_tokens_decoder.%.32s.content must be a text "
-                           "of 1 to %d bytes", s->path, key->text, K3_TOKEN_MAX);
+            return k3_fail(s->err, K3_USAGE, "%s: added_tokens_decoder.%.32s.content must be a "
+                           "text of 1 to %d bytes", s->path, key->text, K3_TOKEN_MAX);
         s->given[at] = name;
     }
     return K3_OK;
@@ -115,8 +115,8 @@ static enum k3_status index_names(struct names *s)
     for (int k = 1; k < K3_SPECIALS; k++) {
         const int a = t->by_name[k - 1], b = t->by_name[k];
         if (compare_names(t, a, b) == 0)
-            return k3_fail(s->err, K3_USAGE, "%s: the ids %" PRIu32 " and %" PRIu32 " have the same "
-                           "name \"%.*s\"", s->path, t->n + (uint32_t)a, t->n + (uint32_t)b,
+            return k3_fail(s->err, K3_USAGE, "%s: the ids %" PRIu32 " and %" PRIu32 " have the "
+                           "same name \"%.*s\"", s->path, t->n + (uint32_t)a, t->n + (uint32_t)b,
                            (int)t->len[t->n + (uint32_t)a],
                            (const char *)t->arena + t->at[t->n + (uint32_t)a]);
     }

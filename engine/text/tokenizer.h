@@ -1,7 +1,8 @@
 /* tokenizer.h - K3's byte-pair tokenizer: tiktoken.model + tokenizer_config.json.
  *
  * Texts are bytes with a length; U+0000 is an ordinary character; ill-formed UTF-8 is read as one
- * U+FFFD per maximal ill-formed subpart. Ids 0..ranks-1 are tokens, ranks..ranks+255 are special. */
+ * U+FFFD per maximal ill-formed subpart. Ids 0..ranks-1 are tokens, ranks..ranks+255 are
+ * special. */
 #ifndef K3_TOKENIZER_H
 #define K3_TOKENIZER_H
 
@@ -19,9 +20,9 @@ void k3_ids_free(struct k3_ids *ids);
 
 /* Reads model_dir/tiktoken.model and model_dir/tokenizer_config.json; any number of ranks. Refuses
  * (K3_FAILED: cannot be read; K3_USAGE: not understood) bad base64, an empty token, one longer than
- * K3_TOKEN_MAX bytes, a token or rank given twice, a gap in the ranks, a missing single byte, special
- * names that are empty or equal, and ids outside the 256 special ones; the message names file and
- * line. NULL on failure. The result is read-only: any number of threads may use it. */
+ * K3_TOKEN_MAX bytes, a token or rank given twice, a gap in the ranks, a missing single byte,
+ * special names that are empty or equal, and ids outside the 256 special ones; the message names
+ * file and line. NULL on failure. The result is read-only: any number of threads may use it. */
 enum { K3_TOKEN_MAX = 1024, K3_SPECIALS = 256 };
 k3_tokenizer *k3_tokenizer_open(const char *model_dir, struct k3_error *err);
 void k3_tokenizer_close(k3_tokenizer *t);

@@ -35,8 +35,8 @@ uint32_t k3_vocab_insert(struct k3_tokenizer *t, uint32_t rank);
 int k3_vocab_special_at(const struct k3_tokenizer *t, const char *p, size_t len);
 
 /* The texts of the two files, in this order; `path` is for messages only. Each fills its part of *t
- * (zero at first); k3_tokenizer_close() frees what a failure leaves. Special names go behind the ranks
- * in arena, at and len. */
+ * (zero at first); k3_tokenizer_close() frees what a failure leaves. Special names go behind the
+ * ranks in arena, at and len. */
 enum k3_status k3_vocab_parse(struct k3_tokenizer *t, const char *path, const char *text,
                               size_t size, struct k3_error *err);
 enum k3_status k3_specials_parse(struct k3_tokenizer *t, const char *path, const char *text,
