@@ -362,8 +362,10 @@ static enum k3_status generate(struct run *r, struct k3_error *err)
         return err->status;
     }
     watcher_quiet(b->watch);
+    if (is_chat(b) && g.tokens > 0 && b->content.n == 0)
+        fputs("k3chat: the answer is empty: the model was still thinking when it ended\n", stderr);
     if (g.context_full)
-        fprintf(stderr, "k3chat: the context of %u positions is full; --context N makes more room\n",
+        fprintf(stderr, "k3chat: the context of %u positions is full; --context N makes more\n",
                 (unsigned)b->rt.line.context);
     return status;
 }

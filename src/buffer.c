@@ -1,4 +1,6 @@
 /* buffer.c - see buffer.h. */
+#include <config.h>
+
 #include "buffer.h"
 
 #include <stdlib.h>

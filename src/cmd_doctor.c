@@ -53,8 +53,8 @@ static void print_memory(void)
            size_format(available, sizeof available, k3_host_available()));
 }
 
-/* The installed profile with the largest budget that nine tenths of the free memory hold. */
-static const char *fitting_profile(void)
+/* The profile with the largest budget that nine tenths of the free memory hold, and that budget. */
+static const char *fitting_profile(uint64_t *budget)
 {
     static const char *const names[] = {"laptop", "desktop", "workstation", "server"};
     const uint64_t room = k3_host_available() / 10 * 9;
@@ -64,19 +64,22 @@ static const char *fitting_profile(void)
         struct request r;
         request_init(&r);
         char *path = profile_find(names[i], &err);
-        if (path != NULL && profile_load(&r, path, &err) == K3_OK && r.run.engine.budget <= room)
+        if (path != NULL && profile_load(&r, path, &err) == K3_OK &&
+            r.run.engine.budget <= room) {
             best = names[i];
+            *budget = r.run.engine.budget;
+        }
         free(path);
         request_free(&r);
     }
     return best;
 }
 
-static enum k3_status print_plan(const struct request *r, struct k3_error *err)
+static enum k3_status print_plan(const struct k3_options *opt, struct k3_error *err)
 {
     char a[32];
     struct k3_plan plan = {0};
-    const enum k3_status status = k3_plan_config(&r->run.engine, &plan, err);
+    const enum k3_status status = k3_plan_config(opt, &plan, err);
     if (plan.floor > 0)
         printf("least budget for this model with %u positions: %s\n", (unsigned)plan.context,
                size_format(a, sizeof a, plan.floor));
@@ -91,13 +94,17 @@ static enum k3_status examine(const struct request *r, struct k3_error *err)
     print_cpu();
     print_kernels();
     print_memory();
-    const char *profile = r->profile != NULL ? r->profile : fitting_profile();
+    struct k3_options opt = r->run.engine;
+    uint64_t fits = 0;
+    const char *profile = r->profile != NULL ? r->profile : fitting_profile(&fits);
     if (r->profile == NULL)
         printf("profile that fits: %s\n", profile != NULL ? profile : "none (use --budget SIZE)");
+    if (opt.budget == 0)
+        opt.budget = fits;
     enum k3_status status = K3_OK;
     if (dir != NULL) {
         printf("model: %s\n", dir);
-        status = print_plan(r, err);
+        status = print_plan(&opt, err);
     }
     if (status == K3_OK)
         printf("next: k3chat%s%s%s%s\n", profile != NULL ? " --profile " : "",

@@ -1,4 +1,4 @@
-/* cmd_doctor.h - `k3chat doctor`: what this machine can do, which profile fits, what to type next. */
+/* cmd_doctor.h - `k3chat doctor`: what this machine can do, what fits, what to type next. */
 #ifndef K3CHAT_CMD_DOCTOR_H
 #define K3CHAT_CMD_DOCTOR_H
 

@@ -14,6 +14,7 @@ const struct command commands[] = {
      cmd_doctor},
     {"verify", "verify --model DIR", "checks that a checkpoint is whole", cmd_verify},
     {"trace", "trace FILE", "replays an expert trace: hit rate by capacity and policy", cmd_trace},
-    {"bench", "bench kernels|ladder|threads|io", "measures this machine and this program", cmd_bench},
+    {"bench", "bench kernels|ladder|threads|io", "measures this machine and this program",
+     cmd_bench},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,4 +1,6 @@
 /* decode.c - see decode.h. */
+#include <config.h>
+
 #include "decode.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* engine_thread.c - the thread that owns the model: loads it, then answers message after message. */
+/* engine_thread.c - the thread that owns the model: loads it, then answers. */
 #include <config.h>
 
 #include <stdio.h>

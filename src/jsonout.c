@@ -1,4 +1,6 @@
 /* jsonout.c - see jsonout.h. */
+#include <config.h>
+
 #include "jsonout.h"
 
 #include <inttypes.h>

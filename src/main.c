@@ -4,9 +4,11 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../ui/ui.h"
 #include "batch.h"
+#include "man.h"
 #include "options.h"
 #include "teams.h"
 
@@ -42,6 +44,10 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write error like a full disk */
     if (argc > 1 && argv[1][0] != '-')
         return run_command(argc - 1, argv + 1);
+    if (argc == 2 && strcmp(argv[1], "--print-man") == 0) { /* for the build, not for people */
+        man_print(stdout);
+        return fflush(stdout) == 0 ? K3_OK : K3_FAILED;
+    }
     struct request r;
     struct k3_error err = {0};
     int status = 0;

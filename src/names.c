@@ -1,4 +1,6 @@
 /* names.c - the words for phases and ends; see session.h. */
+#include <config.h>
+
 #include "session.h"
 
 const char *session_phase_name(enum session_phase p)

@@ -194,8 +194,8 @@ void help_print(FILE *out)
           out);
     for (const struct command *c = commands; c->name != NULL; c++)
         fprintf(out, "       k3chat %s\n", c->usage);
-    fputs("\nChats with Kimi K3 on this computer, reading its weights from disk as it goes. Without\n"
-          "--model it opens a built-in demo model, whose words are noise.\n"
+    fputs("\nChats with Kimi K3 on this computer, reading its weights from disk as it goes.\n"
+          "Without --model it opens a built-in demo model, whose words are noise.\n"
           "\nOptions for the chat and for --batch:\n",
           out);
     options_print(out, FOR_CHAT, 0);
@@ -206,8 +206,8 @@ void help_print(FILE *out)
     fputs("\nCommands (k3chat COMMAND --help tells more):\n", out);
     for (const struct command *c = commands; c->name != NULL; c++)
         print_row(out, c->name, c->help);
-    fputs("\nExit status: 0 done, 1 failed, 2 usage or configuration not understood, 4 the output is\n"
-          "unsound, 130 interrupted.\n",
+    fputs("\nExit status: 0 done, 1 failed, 2 usage or configuration not understood, 4 the\n"
+          "output is unsound, 130 interrupted.\n",
           out);
 }
 

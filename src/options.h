@@ -1,4 +1,4 @@
-/* options.h - the command line: options from the settings table, commands from the command table. */
+/* options.h - the command line: options from a table of settings, commands from another. */
 #ifndef K3CHAT_OPTIONS_H
 #define K3CHAT_OPTIONS_H
 

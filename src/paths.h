@@ -23,7 +23,7 @@ char *path_format(struct k3_error *err, const char *fmt, ...) K3_PRINTF(2, 3);
 /* The folder of a path: "a/b" -> "a", "b" -> ".", "/b" -> "/". */
 char *path_dirname(const char *path, struct k3_error *err);
 
-/* Creates a folder and its missing parents; new ones get mode 0700. Existing ones are left alone. */
+/* Creates a folder and its missing parents with mode 0700. Existing ones are left alone. */
 enum k3_status path_make_dirs(const char *path, struct k3_error *err);
 
 bool path_is_file(const char *path);

@@ -40,8 +40,9 @@ static char *place_dir(int place, struct k3_error *err)
         return conf == NULL || conf[0] == '\0' ? NULL : path_format(err, "%s", conf);
     }
     char *dir = program_dir(err);
-    char *conf = dir == NULL ? NULL
-                             : path_format(err, place == PLACE_BESIDE ? "%s/conf" : "%s/../conf", dir);
+    char *conf = NULL;
+    if (dir != NULL)
+        conf = path_format(err, place == PLACE_BESIDE ? "%s/conf" : "%s/../conf", dir);
     free(dir);
     return conf;
 }
@@ -66,7 +67,8 @@ static void fail_not_found(const char *name, struct k3_error *err)
     char *user = path_config_dir(&unused);
     const char *conf = getenv("K3CHAT_CONF");
     k3_fail(err, K3_USAGE,
-            "there is no profile '%s': no %s.yaml in %s, %s%s%s or a folder conf beside the program",
+            "there is no profile '%s': no %s.yaml in %s, %s%s%s or a folder conf beside the "
+            "program",
             name, name, user == NULL ? "~/.config/k3chat" : user, K3_PROFILE_DIR,
             conf == NULL ? "" : ", ", conf == NULL ? "" : conf);
     free(user);

@@ -1,4 +1,6 @@
 /* report.c - see report.h. */
+#include <config.h>
+
 #include "report.h"
 
 #include "size.h"

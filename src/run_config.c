@@ -1,4 +1,6 @@
 /* run_config.c - see run_config.h. */
+#include <config.h>
+
 #include "run_config.h"
 
 #include <stdlib.h>

@@ -65,8 +65,8 @@ static enum k3_status check_vocab(const struct runtime *rt, struct k3_error *err
     if (have == want)
         return K3_OK;
     return k3_fail(err, K3_FAILED,
-                   "%s: tiktoken.model makes a vocabulary of %zu ids, config.json (vocab_size) says "
-                   "%u; they do not belong together",
+                   "%s: tiktoken.model makes a vocabulary of %zu ids, config.json (vocab_size) "
+                   "says %u; they do not belong together",
                    rt->dir, have, (unsigned)want);
 }
 

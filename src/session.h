@@ -57,15 +57,15 @@ enum session_event_kind {
 struct session_event {
     enum session_event_kind kind;
     enum session_role role;       /* MESSAGE */
-    char *text;                   /* MESSAGE content, REASONING, CONTENT, NOTICE, ERROR, WITHDRAWN */
+    char *text;                   /* of all kinds that speak; MESSAGE: the content */
     size_t len;
     char *reasoning;              /* MESSAGE of an assistant; may be NULL */
     size_t reasoning_len;
     int64_t time;                 /* MESSAGE, ANSWER: seconds since the epoch, 0 = unknown */
     int32_t token;                /* STEP: the generated id */
-    uint32_t tokens;              /* MESSAGE, ANSWER_END: tokens of reasoning and content, 0 = unknown */
+    uint32_t tokens;              /* MESSAGE, ANSWER_END: reasoning and content, 0 = unknown */
     uint32_t reasoning_tokens;
-    double seconds;               /* ANSWER_END: wall time of the answer; MESSAGE: the recorded one */
+    double seconds;               /* ANSWER_END, MESSAGE: wall time of the answer */
     struct step_stats step;       /* STEP, PREFILL */
     enum session_finish finish;   /* ANSWER_END; MESSAGE of an assistant */
     enum session_phase phase;     /* PHASE */

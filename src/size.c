@@ -1,4 +1,6 @@
 /* size.c - see size.h. */
+#include <config.h>
+
 #include "size.h"
 
 #include <stdio.h>

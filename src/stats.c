@@ -1,4 +1,6 @@
 /* stats.c - see stats.h. */
+#include <config.h>
+
 #include "stats.h"
 
 #include <math.h>
@@ -48,7 +50,7 @@ double stats_hit_rate(const struct step_stats *s)
     return s->requests > 0 ? (double)s->resident / (double)s->requests : 0;
 }
 
-/* Waited for or not, it was in its slot when it was multiplied: this says little, nearly always 1. */
+/* Waited for or not, it was in its slot when it was multiplied: nearly always 1. */
 double stats_raw_hit_rate(const struct step_stats *s)
 {
     const uint64_t raw = s->resident + s->prefetched + s->waited;

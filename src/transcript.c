@@ -160,7 +160,7 @@ static enum k3_status write_held(struct transcript *t, bool sync, struct k3_erro
 enum k3_status transcript_append(struct transcript *t, const json_t *record, bool sync,
                                  struct k3_error *err)
 {
-    char *text = json_dumps(record, JSON_COMPACT);
+    char *text = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (text == NULL)
         return k3_fail_memory(err, "a record of the transcript", 0);
     const size_t before = t->held.n;

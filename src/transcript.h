@@ -15,8 +15,8 @@
  * Ids rise. `parent` is the message before (null: none), so that the conversation is the chain from
  * the last message back to the first; a message that is edited later becomes a second child of the
  * same parent. A partial record holds what came since the one before it ("from" = tokens before;
- * reasoning_tokens alone counts from the start); the message of the same id replaces its partials. "cancel" takes a message back that got no
- * answer. Times are seconds since the epoch.
+ * reasoning_tokens alone counts from the start); the message of the same id replaces its partials.
+ * "cancel" takes a message back that got no answer. Times are seconds since the epoch.
  *
  * A last line without its line break, or one that is no JSON, is torn: it is cut off, with a notice
  * and a copy in NAME.jsonl.torn, before anything is appended. Anything else that is wrong is an

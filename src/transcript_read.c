@@ -145,9 +145,9 @@ static enum k3_status add_entry(struct reading *rd, struct message *m)
 }
 
 /* Fields of a record that are about the message and do not belong to it. */
-static const char *const meta_fields[] = {"type",   "id",     "parent",           "time",
-                                          "ids",    "finish", "tokens",           "reasoning_tokens",
-                                          "seconds", "settings", "figures"};
+static const char *const meta_fields[] = {
+    "type",   "id",     "parent",           "time",    "ids",     "finish",
+    "tokens", "seconds", "reasoning_tokens", "settings", "figures"};
 
 static json_t *strip_meta(const json_t *rec)
 {
@@ -336,7 +336,9 @@ static enum k3_status take_line(struct reading *rd, const char *text, size_t n, 
     json_t *rec = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (rec == NULL) {
         *torn = last;
-        return last ? K3_OK : FAIL_LINE(rd, "no valid JSON in the middle of the file: %s", why.text);
+        if (last)
+            return K3_OK;
+        return FAIL_LINE(rd, "no valid JSON in the middle of the file: %s", why.text);
     }
     enum k3_status status;
     if (!json_is_object(rec))

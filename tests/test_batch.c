@@ -262,6 +262,9 @@ static void teacher_forcing_with_routing(void **state)
     empty_out_dir();
 }
 
+#define SYSTEM_MESSAGE "{\"role\":\"system\",\"content\":\"Be brief.\"}"
+#define USER_MESSAGE "{\"role\":\"user\",\"content\":\"Hi\"}"
+
 static void text_and_chat(void **state)
 {
     (void)state;
@@ -285,8 +288,8 @@ static void text_and_chat(void **state)
     program_free(&c);
 
     static const char *const forms[] = {
-        "{\"role\":\"system\",\"content\":\"Be brief.\"}\n\n{\"role\":\"user\",\"content\":\"Hi\"}\n",
-        " [{\"role\":\"system\",\"content\":\"Be brief.\"},\n {\"role\":\"user\",\"content\":\"Hi\"}]",
+        SYSTEM_MESSAGE "\n\n" USER_MESSAGE "\n",
+        " [" SYSTEM_MESSAGE ",\n " USER_MESSAGE "]",
     };
     char *first = NULL;
     for (size_t i = 0; i < 2; i++) {
@@ -362,9 +365,9 @@ static void usage_errors(void **state)
         {"--ids", "-1", NULL, NULL, "'-1' (number 1) is no token id"},
         {"--ids", "1,99999999999", NULL, NULL, "is no token id"},
         {"--ids", "1,640", NULL, NULL, "token id 640 (number 2 of the prompt) is out of range"},
-        {"--ids", "1,2,3", "--context", "2", "the prompt has 3 tokens and the context has room for 2"},
+        {"--ids", "1,2,3", "--context", "2", "has 3 tokens and the context has room for 2"},
         {"--ids", "1", "--prompt", "x", "--ids was given already"},
-        {"--ids-file", "/nonexistent/ids", NULL, NULL, "--ids-file: /nonexistent/ids: No such file"},
+        {"--ids-file", "/nonexistent/ids", NULL, NULL, "--ids-file: /nonexistent/ids: No"},
         {"--prompt", "", NULL, NULL, "the prompt is empty"},
         {"--chat", bad, NULL, NULL, "bad.jsonl:2:"},
         {"--chat", latin, NULL, NULL, "role"},
@@ -374,12 +377,10 @@ static void usage_errors(void **state)
         {"--ids", "1", "--nonsense", NULL, "unknown option '--nonsense'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        /* the dump needs --json in all rows but its own */
+        /* a result is asked for in all rows but the one that wants it missing */
         const bool with_json = strstr(rows[i].part, "--json") == NULL;
-        struct child c = program_start(NULL, RUN, with_json ? "--json" : "--ignore-stop",
-                                       with_json ? json : rows[i].a, with_json ? rows[i].a : rows[i].b,
-                                       with_json ? rows[i].b : rows[i].c,
-                                       with_json ? rows[i].c : rows[i].d, rows[i].d, NULL);
+        struct child c = program_start(NULL, RUN, with_json ? "--json" : "--logits", json,
+                                       rows[i].a, rows[i].b, rows[i].c, rows[i].d, NULL);
         program_wait(&c);
         expect_said(&c, rows[i].part);
         expect_status(&c, 2);

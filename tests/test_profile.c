@@ -1,4 +1,4 @@
-/* test_profile.c - profiles: the shipped ones, every key, every fault with its place, the lookup. */
+/* test_profile.c - profiles: the shipped ones, every key, every fault and its place, lookup. */
 #include <config.h>
 
 #include <setjmp.h>
@@ -48,7 +48,8 @@ static void every_key_arrives(void **state)
                                "model: {path: /data/kimi-k3}\n"
                                "generation: {thinking: low, max_tokens: 77, temperature: 0.7,\n"
                                "             top_p: 0.9, seed: 5}\n"
-                               "ui: {theme: mono, graph: ascii, panes: [memory, hits], notify: bell}\n";
+                               "ui: {theme: mono, graph: ascii, notify: bell,\n"
+                               "     panes: [memory, hits]}\n";
     struct request r;
     struct k3_error err;
     assert_int_equal(load_text(text, sizeof text - 1, &r, &err), K3_OK);

@@ -21,15 +21,16 @@
 static char scratch[FIXTURE_PATH], sessions[FIXTURE_PATH];
 
 #define HEADER "{\"format\":\"k3chat-transcript\",\"version\":1,\"created\":1,\"program\":\"t\"}\n"
-#define USER1 "{\"type\":\"message\",\"id\":1,\"parent\":null,\"time\":10,\"role\":\"user\",\"content\":\"hi\"}\n"
+#define MESSAGE "{\"type\":\"message\","
+#define USER1 MESSAGE "\"id\":1,\"parent\":null,\"time\":10,\"role\":\"user\",\"content\":\"hi\"}\n"
 #define PART2 "{\"type\":\"partial\",\"id\":2,\"parent\":1,\"time\":11,\"from\":0,\"ids\":[5,6]," \
               "\"reasoning_content\":\"hm\",\"content\":\"\",\"reasoning_tokens\":2}\n"
 #define PART2B "{\"type\":\"partial\",\"id\":2,\"parent\":1,\"time\":12,\"from\":2,\"ids\":[7]," \
                "\"reasoning_content\":\"m\",\"content\":\"Yes\",\"reasoning_tokens\":2}\n"
-#define DONE2 "{\"type\":\"message\",\"id\":2,\"parent\":1,\"time\":11,\"role\":\"assistant\"," \
-              "\"content\":\"Yes.\",\"reasoning_content\":\"hmm\",\"ids\":[5,6,7,8],\"finish\":\"stop\"," \
-              "\"tokens\":4,\"reasoning_tokens\":2,\"seconds\":1.5}\n"
-#define USER3 "{\"type\":\"message\",\"id\":3,\"parent\":2,\"time\":13,\"role\":\"user\",\"content\":\"more\"}\n"
+#define DONE2 MESSAGE "\"id\":2,\"parent\":1,\"time\":11,\"role\":\"assistant\"," \
+              "\"content\":\"Yes.\",\"reasoning_content\":\"hmm\",\"ids\":[5,6,7,8]," \
+              "\"finish\":\"stop\",\"tokens\":4,\"reasoning_tokens\":2,\"seconds\":1.5}\n"
+#define USER3 MESSAGE "\"id\":3,\"parent\":2,\"time\":13,\"role\":\"user\",\"content\":\"more\"}\n"
 #define CANCEL3 "{\"type\":\"cancel\",\"id\":3,\"time\":14}\n"
 
 static void path_of(char path[FIXTURE_PATH], const char *name, const char *suffix)
@@ -118,7 +119,7 @@ static void partial_records_add_up(void **state)
     conversation_free(&c.conversation);
 }
 
-/* A message taken back is not part of the conversation; one with the same parent takes its place. */
+/* A message taken back is not in the conversation; a second child of a parent takes its place. */
 static void withdrawn_and_branched(void **state)
 {
     (void)state;
@@ -151,9 +152,9 @@ static void faults_name_file_and_line(void **state)
         {HEADER "[7]\n", "line 2", "a record is a JSON object"},
         {HEADER "{\"id\":1}\n", "line 2", "'type' is missing"},
         {HEADER "{\"type\":\"photo\"}\n", "line 2", "'photo' is not known"},
-        {HEADER USER1 "{\"type\":\"message\",\"parent\":1,\"time\":1,\"role\":\"user\"}\n", "line 3",
+        {HEADER USER1 MESSAGE "\"parent\":1,\"time\":1,\"role\":\"user\"}\n", "line 3",
          "'id' is missing"},
-        {HEADER "{\"type\":\"message\",\"id\":\"1\",\"parent\":null,\"time\":1,\"role\":\"user\"}\n",
+        {HEADER MESSAGE "\"id\":\"1\",\"parent\":null,\"time\":1,\"role\":\"user\"}\n",
          "line 2", "'id' is no whole number"},
         {HEADER "{\"type\":\"message\",\"id\":0,\"parent\":null,\"time\":1,\"role\":\"user\"}\n",
          "line 2", "'id' is out of range"},
@@ -177,7 +178,7 @@ static void faults_name_file_and_line(void **state)
         {HEADER USER1 "{\"type\":\"partial\",\"id\":2,\"parent\":1,\"time\":1,\"from\":0,"
                       "\"ids\":7}\n",
          "line 3", "'ids' is no array"},
-        {HEADER USER1 "{\"type\":\"message\",\"id\":2,\"parent\":1,\"time\":1,\"role\":\"assistant\","
+        {HEADER USER1 MESSAGE "\"id\":2,\"parent\":1,\"time\":1,\"role\":\"assistant\","
                       "\"finish\":\"bored\"}\n",
          "line 3", "'finish' is none of"},
         {HEADER USER1 "{\"type\":\"message\",\"id\":2,\"id\":3,\"parent\":1,\"time\":1,"
@@ -556,7 +557,7 @@ static void any_text_survives(void **state)
         {"a\0b", "a\0b", 3, 3},
         {"\xff\xfe" "x", "\xef\xbf\xbd\xef\xbf\xbdx", 3, 7},
         {"half \xe2\x82", "half \xef\xbf\xbd", 7, 8},
-        {"line\n{\"type\":\"cancel\",\"id\":1}\n", "line\n{\"type\":\"cancel\",\"id\":1}\n", 31, 31},
+        {"line\n" CANCEL3, "line\n" CANCEL3, 4 + sizeof CANCEL3, 4 + sizeof CANCEL3},
         {"\xf0\x9f\x99\x82\x1b[31m", "\xf0\x9f\x99\x82\x1b[31m", 9, 9},
     };
     struct conversation c;
