@@ -54,7 +54,7 @@ static void print_memory(void)
 }
 
 /* The profile with the largest budget that nine tenths of the free memory hold, and that budget. */
-static const char *fitting_profile(uint64_t *budget)
+static const char *fitting_profile(uint64_t *budget, bool *found)
 {
     static const char *const names[] = {"laptop", "desktop", "workstation", "server"};
     const uint64_t room = k3_host_available() / 10 * 9;
@@ -64,6 +64,7 @@ static const char *fitting_profile(uint64_t *budget)
         struct request r;
         request_init(&r);
         char *path = profile_find(names[i], &err);
+        *found = *found || path != NULL;
         if (path != NULL && profile_load(&r, path, &err) == K3_OK &&
             r.run.engine.budget <= room) {
             best = names[i];
@@ -96,9 +97,12 @@ static enum k3_status examine(const struct request *r, struct k3_error *err)
     print_memory();
     struct k3_options opt = r->run.engine;
     uint64_t fits = 0;
-    const char *profile = r->profile != NULL ? r->profile : fitting_profile(&fits);
+    bool found = false;
+    const char *profile = r->profile != NULL ? r->profile : fitting_profile(&fits, &found);
     if (r->profile == NULL)
-        printf("profile that fits: %s\n", profile != NULL ? profile : "none (use --budget SIZE)");
+        printf("profile that fits: %s\n", profile != NULL ? profile
+                                          : found         ? "none (use --budget SIZE)"
+                                                          : "unknown, no profiles are installed");
     if (opt.budget == 0)
         opt.budget = fits;
     enum k3_status status = K3_OK;
