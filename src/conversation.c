@@ -119,7 +119,7 @@ enum k3_status conversation_encode(const struct conversation *c, enum k3_thinkin
                                    const k3_tokenizer *tok, struct k3_ids *out,
                                    struct k3_error *err)
 {
-    const struct k3_chat_options opt = {.thinking = thinking};
+    const struct k3_chat_options opt = {.thinking = thinking, .refuse_images = true};
     struct k3_segments segments = {0};
     struct k3_json *messages = to_k3_json(c, err);
     if (messages == NULL)

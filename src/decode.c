@@ -197,6 +197,12 @@ enum k3_status timeline_generate(struct timeline *t, struct generation *g, struc
         const float *logits = k3_logits(t->engine);
         const int32_t id =
             k3_sample(&t->sampling, logits, t->vocab, (uint32_t)t->fed.n, t->scratch);
+        if (id < 0) {
+            g->finish = FINISH_ERROR;
+            return k3_fail(err, K3_UNSOUND,
+                           "no token can be chosen after position %zu: the logits are not finite",
+                           t->fed.n);
+        }
         const double now = clock_now();
         k3_get_metrics(t->engine, &after);
         const struct step_stats stats = stats_between(&before, &after, now - start);
