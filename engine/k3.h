@@ -60,6 +60,7 @@ struct k3_plan {
     uint64_t staging;     /* experts on their way through */
     uint64_t residents;   /* trunk blocks that stay */
     uint64_t experts;     /* experts that stay */
+    uint64_t checkpoints; /* positions of the conversation kept to go back to */
     uint64_t total;
     uint64_t trunk_bytes;        /* the whole tape: trunk and lm_head as stored */
     uint64_t trunk_per_token;    /* of these, read for each decode step */
@@ -67,6 +68,7 @@ struct k3_plan {
     uint64_t experts_per_token;  /* expert bytes of a decode step when nothing is resident */
     uint32_t context, chunk, threads, io_depth;
     uint32_t expert_slots;       /* resident experts over all layers */
+    uint32_t checkpoint_slots;   /* positions that can be kept */
     uint32_t moe_layers, n_experts, top_k, layers, vocab;
     const char *isa;             /* kernel set in use */
     char io[96];                 /* backend in use and, when it is not the first choice, why */
@@ -118,7 +120,9 @@ enum k3_status k3_feed(k3_engine *e, const int32_t *ids, size_t n, enum k3_want 
 const float *k3_logits(const k3_engine *e); /* [vocab] of the last position, until the next feed */
 uint32_t k3_position(const k3_engine *e);   /* ids wholly processed */
 size_t k3_pending(const k3_engine *e, const int32_t **ids); /* ids of a suspended chunk */
-void k3_reset(k3_engine *e); /* back to position 0; residents and experts stay in memory */
+/* Back to position 0; kept positions are forgotten, residents and experts stay in memory. */
+void k3_reset(k3_engine *e);
+bool k3_has_logits(const k3_engine *e); /* k3_logits() belongs to the last id processed */
 void k3_cancel(k3_engine *e);      /* the running k3_feed stops within one layer */
 void k3_clear_cancel(k3_engine *e); /* call before the feed that a later cancel shall stop */
 
@@ -126,6 +130,63 @@ void k3_clear_cancel(k3_engine *e); /* call before the feed that a later cancel 
 typedef void (*k3_routing_fn)(void *ud, uint32_t layer, uint32_t position, const int32_t *experts,
                               uint32_t top_k);
 void k3_set_routing(k3_engine *e, k3_routing_fn fn, void *ud);
+
+/* ---- states ------------------------------------------------------------------------------ */
+
+/* Of the order of operations (docs/numbers-contract.md). It rises when a change gives other bits; a
+ * state that was made under another version would go on with other tokens. */
+#define K3_CONTRACT_VERSION 1u
+#define K3_STATE_FORMAT 1u /* of the file */
+
+/* Tells one checkpoint from another: a hash over config.json, and over name, size, header and a few
+ * of the weights of every shard. */
+struct k3_fingerprint {
+    uint64_t high, low;
+};
+#define K3_FINGERPRINT_TEXT 33
+struct k3_fingerprint k3_get_fingerprint(const k3_engine *e); /* from k3_open() on */
+void k3_fingerprint_text(struct k3_fingerprint f, char text[K3_FINGERPRINT_TEXT]); /* hex digits */
+
+/* Writes all that the timeline carries at k3_position(), which must be n, with the ids that led
+ * there: KDA matrices, convolution histories, latents, and the logits when k3_has_logits(). Written
+ * beside `path` (+ ".tmp"), synced, and renamed; mode 0600. K3_USAGE while a chunk is suspended. The
+ * engine is as before in every case. */
+enum k3_status k3_state_save(k3_engine *e, const char *path, const int32_t *ids, size_t n,
+                             struct k3_error *err);
+uint64_t k3_state_file_bytes(const k3_engine *e); /* what that would take now */
+
+struct k3_state_info {
+    uint32_t contract;             /* K3_CONTRACT_VERSION of the program that wrote it */
+    struct k3_fingerprint model;
+    uint32_t position;
+    bool has_logits;
+    uint64_t bytes;                /* of the file */
+    int32_t *ids;                  /* [position], malloc'ed */
+};
+/* Reads header and ids, checked. K3_FAILED names what is wrong; info is then empty. */
+enum k3_status k3_state_read_info(const char *path, struct k3_state_info *info,
+                                  struct k3_error *err);
+void k3_state_info_free(struct k3_state_info *info);
+/* Contract, model and context: K3_FAILED says why this engine cannot use it. */
+enum k3_status k3_state_fits(const k3_engine *e, const char *path,
+                             const struct k3_state_info *info, struct k3_error *err);
+/* Makes the timeline that of the file, which must cover exactly ids[0..n). The whole file is checked
+ * before anything is touched; should it fail nevertheless, the timeline is at position 0. Kept
+ * positions are forgotten. */
+enum k3_status k3_state_load(k3_engine *e, const char *path, const int32_t *ids, size_t n,
+                             struct k3_error *err);
+
+/* Keeps the present position in memory, as the plan has room: the oldest one makes way. False when
+ * there is no room at all, at position 0, or while a chunk is suspended. */
+bool k3_keep(k3_engine *e);
+struct k3_kept_position {
+    uint32_t position;
+    bool has_logits;
+};
+/* The kept positions, latest first; returns how many were put. */
+size_t k3_kept(const k3_engine *e, struct k3_kept_position *out, size_t max);
+/* Back to a kept position; those behind it are forgotten. A suspended chunk is given up. */
+enum k3_status k3_go_back(k3_engine *e, uint32_t position, struct k3_error *err);
 
 /* ---- figures ----------------------------------------------------------------------------- */
 

@@ -43,6 +43,8 @@ void report_plan(FILE *out, const struct k3_plan *p)
     row(out, "activations", p->activations, note);
     row(out, "ring", p->ring, "");
     row(out, "expert staging", p->staging, "");
+    snprintf(note, sizeof note, "%u positions to go back to", (unsigned)p->checkpoint_slots);
+    row(out, "checkpoints", p->checkpoints, note);
     share_note(note, sizeof note, p->trunk_bytes - p->trunk_per_token, p->trunk_bytes,
                "the trunk stays in memory");
     row(out, "resident trunk", p->residents, note);

@@ -81,6 +81,7 @@ static void put_plan(struct jsonout *j, const struct k3_plan *p)
         {"staging", p->staging},
         {"residents", p->residents},
         {"experts", p->experts},
+        {"checkpoints", p->checkpoints},
         {"total", p->total},
         {"trunk_bytes", p->trunk_bytes},
         {"trunk_per_token", p->trunk_per_token},

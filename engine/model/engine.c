@@ -1,5 +1,6 @@
 /* engine.c - the public functions of k3.h: life, timeline, figures. */
 #include "engine.h"
+#include "state.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ static enum k3_status open_checkpoint(struct k3_engine *e, k3_progress_fn progre
     e->ckpt = k3_checkpoint_open(e->model_dir, progress, ud, err);
     if (!e->ckpt)
         return err->status;
-    if (k3_bind_make(&e->cfg, e->ckpt, &e->bind, err) != K3_OK)
+    if (k3_bind_make(&e->cfg, e->ckpt, &e->bind, err) != K3_OK ||
+        k3_fingerprint_make(e, err) != K3_OK)
         return err->status;
     k3_checkpoint_drop_tensors(e->ckpt);
     malloc_trim(0); /* the JSON of the headers is gone; its memory belongs to the plan now */
@@ -87,7 +89,8 @@ static enum k3_status open_experts(struct k3_engine *e, struct k3_error *err)
 
 enum k3_status k3_start(k3_engine *e, k3_progress_fn progress, void *ud, struct k3_error *err)
 {
-    if (k3_load_vectors(e, progress, ud, err) != K3_OK || k3_allocate(e, err) != K3_OK)
+    if (k3_load_vectors(e, progress, ud, err) != K3_OK || k3_allocate(e, err) != K3_OK ||
+        k3_keep_allocate(e, err) != K3_OK)
         return err->status;
     const struct k3_io_options io = {.kind = e->opt.io,
                                      .depth = e->plan.io_depth,
@@ -120,6 +123,7 @@ void k3_close(k3_engine *e)
     k3_io_free(e->vectors, e->vectors_bytes);
     k3_io_free(e->state, e->state_bytes);
     k3_io_free(e->work, e->work_bytes);
+    k3_keep_free(e);
     free(e->chunk_ids);
     free(e->uses);
     free(e->use_of);
@@ -257,6 +261,8 @@ enum k3_status k3_feed(k3_engine *e, const int32_t *ids, size_t n, enum k3_want 
             stop = hand_out(e, fn, ud);
         at += e->chunk_n;
         e->position += e->chunk_n;
+        if (e->chunk_head)
+            e->logits_at = e->position;
         atomic_fetch_add(&e->progress.tokens, e->chunk_n);
         e->chunk_n = 0;
     }
@@ -280,13 +286,25 @@ size_t k3_pending(const k3_engine *e, const int32_t **ids)
     return e->chunk_n;
 }
 
-void k3_reset(k3_engine *e)
+bool k3_has_logits(const k3_engine *e)
+{
+    return e->position > 0 && e->logits_at == e->position;
+}
+
+void k3_abandon_chunk(struct k3_engine *e)
 {
     if (e->chunk_n || e->broken)
         k3_tape_rewind(e->tape);
     e->chunk_n = 0;
-    e->position = 0;
     e->broken = false;
+}
+
+void k3_reset(k3_engine *e)
+{
+    k3_abandon_chunk(e);
+    e->position = 0;
+    e->logits_at = 0;
+    e->n_kept = 0;
     /* Latents are written before they are read; what accumulates must start from zero. */
     const size_t p = k3_kda_width(&e->cfg);
     for (uint32_t l = 0; l < e->cfg.layers; l++)

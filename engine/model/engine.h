@@ -22,6 +22,13 @@ struct k3_layer {
     uint32_t moe;    /* index among the MoE layers */
 };
 
+/* A position that can be gone back to. */
+struct k3_kept_state {
+    uint32_t position;
+    bool has_logits;
+    float *memory;   /* KDA layers in order, then the logits */
+};
+
 /* What other threads may read while a pass runs. */
 struct k3_progress {
     atomic_bool running;
@@ -65,6 +72,11 @@ struct k3_engine {
     bool chunk_head;               /* the pass was begun with lm_head */
     bool broken;                   /* a step failed; only reset or close will do */
     uint32_t logits_row;           /* row of ws.logits that k3_logits() shows */
+    uint32_t logits_at;            /* position that they are of; 0 = none */
+    struct k3_fingerprint fingerprint;
+    struct k3_kept_state *kept;          /* [plan.checkpoint_slots], in rising order of position */
+    uint32_t n_kept;
+    uint8_t *kept_memory;
     atomic_bool cancel;
     struct k3_progress progress;
     k3_routing_fn routing;

@@ -2,13 +2,15 @@
  *
  * Fixed first: the program, tables, vectors, state, latents; then one token's activations, the
  * smallest ring and one layer's experts in flight. Their sum is the floor. What is left buys, in
- * this order: a prefill chunk, a deeper ring, resident trunk blocks, resident experts. Trunk before
+ * this order: a prefill chunk, a deeper ring, positions kept to go back to, resident trunk blocks,
+ * resident experts. Trunk before
  * experts because a resident trunk byte saves a byte of every token, a resident expert byte only
  * when its expert is chosen again. */
 #include <config.h>
 
 #include "engine.h"
 #include "host.h"
+#include "state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #define BLOCK_LEAST (64 * 1024ull)
 #define RING_MOST (256 * MIB)
 #define CHUNK_MOST 512u
+#define KEEP_MOST 4u
 #define HEADROOM (8 * MIB) /* heap growth and stacks that nobody plans in detail */
 
 uint64_t k3_state_bytes(const struct k3_config *c, uint32_t context, uint64_t *latent_bytes)
@@ -49,7 +52,7 @@ static uint32_t choose_chunk(const struct k3_engine *e, uint64_t left)
 static uint64_t sum_parts(const struct k3_plan *p)
 {
     return p->program + p->index + p->vectors + p->state + p->latent + p->activations + p->ring +
-           p->staging + p->residents + p->experts;
+           p->staging + p->residents + p->experts + p->checkpoints;
 }
 
 /* The store's tables, as if every expert could stay: a few bytes each. */
@@ -127,6 +130,20 @@ static void set_floor(struct k3_engine *e, uint64_t slot, uint64_t transient)
         p->floor = transient;
 }
 
+/* Kept positions: only what is hardly missed elsewhere, a sixteenth of what is left. A conversation
+ * can go back without them, from a file or by reading again. Returns the bytes. */
+static uint64_t plan_checkpoints(struct k3_engine *e, uint64_t left)
+{
+    const uint64_t one = k3_keep_bytes(&e->cfg);
+    uint64_t n = left / 16 / one;
+    n = n < KEEP_MOST ? n : KEEP_MOST;
+    while (n > 0 && k3_io_round(n * one) > left / 16)
+        n--;
+    e->plan.checkpoint_slots = (uint32_t)n;
+    e->plan.checkpoints = n ? k3_io_round(n * one) : 0;
+    return e->plan.checkpoints;
+}
+
 /* Spends what is left above the floor. `left` never goes below 0. */
 static enum k3_status spend(struct k3_engine *e, uint64_t slot, struct k3_error *err)
 {
@@ -161,6 +178,7 @@ static enum k3_status spend(struct k3_engine *e, uint64_t slot, struct k3_error 
     ring = k3_io_round(ring) > least + left ? least : k3_io_round(ring);
     left -= ring - least;
     p->ring = ring;
+    left -= plan_checkpoints(e, left);
 
     const uint64_t slots_all = (uint64_t)p->moe_layers * e->cfg.experts;
     uint64_t want = 0;
