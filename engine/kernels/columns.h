@@ -23,7 +23,7 @@ K3_INLINE void run_rows(enum format f, float *y, size_t ldy, bool fresh, const u
             acc[t * V + v] = fresh ? v16_zero() : v16_load_n(y + (size_t)t * ldy + 16 * v, n);
     }
     for (size_t r = 0; r < nr; r++) {
-        v16 a[COLS_V];
+        v16 a[SUM_V];
         K3_UNROLL
         for (int v = 0; v < V; v++)
             a[v] = n == 16 ? row_load(f, w, r * ldw + 16 * (size_t)v) : row_load_n(f, w, r * ldw, n);
@@ -43,45 +43,53 @@ K3_INLINE void run_rows(enum format f, float *y, size_t ldy, bool fresh, const u
     }
 }
 
-/* V vectors of columns for all tokens and rows, in blocks of rows. */
+/* V vectors of columns for all tokens, T at once, and all rows in blocks. */
 K3_INLINE void run_columns(enum format f, float *y, size_t ldy, const uint8_t *w, size_t ldw,
-                           size_t rows, const float *x, size_t ldx, size_t tokens, size_t n, int V)
+                           size_t rows, const float *x, size_t ldx, size_t tokens, size_t n, int V,
+                           int T)
 {
     const size_t size = row_bytes(f, 1);
     for (size_t r = 0; r == 0 || r < rows; r += RUN_ROWS) {
         const size_t nr = k3_least(RUN_ROWS, rows - r);
         const uint8_t *at = w + r * ldw * size;
         size_t t = 0;
-        for (; t + COLS_T <= tokens; t += COLS_T)
-            run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, COLS_T);
+        for (; t + (size_t)T <= tokens; t += (size_t)T)
+            run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, T);
         for (; t < tokens; t++)
             run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, 1);
     }
 }
 
 K3_INLINE void gemm_t_any(enum format f, float *y, size_t ldy, const uint8_t *w, size_t ldw,
-                          size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens)
+                          size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens, int V,
+                          int T)
 {
-    const size_t size = row_bytes(f, 1);
+    const size_t size = row_bytes(f, 1), wide = 16 * (size_t)V;
     size_t c = 0;
-    for (; c + 16 * COLS_V <= cols; c += 16 * COLS_V)
-        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, 16, COLS_V);
-    for (; c + 16 <= cols; c += 16)
-        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, 16, 1);
-    if (c < cols)
-        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, cols - c, 1);
+    for (; c + wide <= cols; c += wide)
+        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, 16, V, T);
+    for (; c < cols; c += 16)
+        run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens,
+                    k3_least(16, cols - c), 1, T);
 }
 
+/* A single token has registers to spare for more columns. */
 static void gemm_t_f32(float *y, size_t ldy, const void *w, size_t ldw, size_t rows, size_t cols,
                        const float *x, size_t ldx, size_t tokens)
 {
-    gemm_t_any(F32, y, ldy, w, ldw, rows, cols, x, ldx, tokens);
+    if (tokens < COLS_T)
+        gemm_t_any(F32, y, ldy, w, ldw, rows, cols, x, ldx, tokens, SUM_V, 1);
+    else
+        gemm_t_any(F32, y, ldy, w, ldw, rows, cols, x, ldx, tokens, COLS_V, COLS_T);
 }
 
 static void gemm_t_bf16(float *y, size_t ldy, const void *w, size_t ldw, size_t rows, size_t cols,
                         const float *x, size_t ldx, size_t tokens)
 {
-    gemm_t_any(BF16, y, ldy, w, ldw, rows, cols, x, ldx, tokens);
+    if (tokens < COLS_T)
+        gemm_t_any(BF16, y, ldy, w, ldw, rows, cols, x, ldx, tokens, SUM_V, 1);
+    else
+        gemm_t_any(BF16, y, ldy, w, ldw, rows, cols, x, ldx, tokens, COLS_V, COLS_T);
 }
 
 /* ---- weighted sum ---------------------------------------------------------------------------- */

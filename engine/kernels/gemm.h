@@ -18,10 +18,12 @@ struct matrix {
 };
 
 enum {
-    TILE_ROWS = 16,   /* rows and columns of a widened block: 32 KB */
-    TILE_COLS = 512,
-    TILE_TOKENS = 64, /* tokens whose partial sums are saved: 64 KB */
-    ACC_MAX = 16,
+    BLOCK_ROWS = 16,  /* rows and columns of a block of weights, which stays in the first cache */
+    BLOCK_COLS = 512,
+    BLOCK_MOST = 640, /* columns that are still taken as one block at the end of a row */
+    BLOCK_TOKENS = 64, /* most tokens whose partial sums are saved between blocks of columns */
+    DIRECT_AHEAD = 2048, /* bytes of prefetch within a row; the next row's start at its end */
+    ACC_MAX = 32,
 };
 
 K3_INLINE size_t row_bytes(enum format f, size_t cols)
@@ -45,13 +47,14 @@ K3_INLINE void fold_out(float *y, size_t ldy, const v16 *acc, int R, int T)
 {
     K3_UNROLL
     for (int t = 0; t < T; t++) {
-        if (R == 4) {
-            v16_fold4(y + (size_t)t * ldy, acc[t], acc[T + t], acc[2 * T + t], acc[3 * T + t]);
-            continue;
-        }
+        float *out = y + (size_t)t * ldy;
         K3_UNROLL
-        for (int r = 0; r < R; r++)
-            y[(size_t)t * ldy + (size_t)r] = v16_fold(acc[r * T + t]);
+        for (int r = 0; r < R / 4 * 4; r += 4)
+            v16_fold4(out + r, acc[r * T + t], acc[(r + 1) * T + t], acc[(r + 2) * T + t],
+                      acc[(r + 3) * T + t]);
+        K3_UNROLL
+        for (int r = R / 4 * 4; r < R; r++)
+            out[r] = v16_fold(acc[r * T + t]);
     }
 }
 
@@ -88,7 +91,9 @@ K3_INLINE void direct_plain(enum format f, float *y, size_t ldy, const uint8_t *
             b[t] = v16_load(x + (size_t)t * ldx + i);
         K3_UNROLL
         for (int r = 0; r < R; r++) {
-            const v16 a = row_load(f, w + (size_t)r * stride, i);
+            const uint8_t *row = w + (size_t)r * stride;
+            const v16 a = row_load(f, row, i);
+            __builtin_prefetch(row + row_bytes(f, i) + DIRECT_AHEAD);
             K3_UNROLL
             for (int t = 0; t < T; t++)
                 acc[r * T + t] = v16_fma(a, b[t], acc[r * T + t]);
@@ -99,33 +104,68 @@ K3_INLINE void direct_plain(enum format f, float *y, size_t ldy, const uint8_t *
     fold_out(y, ldy, acc, R, T);
 }
 
-K3_INLINE void direct_mxfp4(float *y, const uint8_t *w, const uint8_t *scale, size_t cols,
-                            const float *x, int R)
+/* 2^(s - 127) of n <= 16 groups. The loader refuses s = 255; here it would be an infinity. */
+K3_INLINE void mx_scales(float *out, const uint8_t *s, size_t n)
 {
-    v16 acc[ACC_MAX];
-    K3_UNROLL
-    for (int r = 0; r < R; r++)
-        acc[r] = v16_zero();
-    for (size_t g = 0; g < cols / 32; g++) {
-        const v16 b0 = v16_load(x + 32 * g), b1 = v16_load(x + 32 * g + 16);
-        K3_UNROLL
-        for (int r = 0; r < R; r++) {
-            v16 a0, a1;
-            mx_group(mx_scaled(scale[(size_t)r * (cols / 32) + g]),
-                     w + (size_t)r * (cols / 2) + 16 * g, &a0, &a1);
-            acc[r] = v16_fma(a0, b0, acc[r]);
-            acc[r] = v16_fma(a1, b1, acc[r]);
-        }
-    }
-    fold_out(y, 0, acc, R, 1);
+    uint8_t few[16] = {0};
+    if (n < 16)
+        s = memcpy(few, s, n);
+    mx_scales16(out, s);
 }
 
+/* R rows with T tokens, from packed bytes; sixteen groups of 32 columns share one step of scales. */
+K3_INLINE void direct_mxfp4(float *y, size_t ldy, const uint8_t *w, const uint8_t *scale,
+                            size_t cols, const float *x, size_t ldx, int R, int T)
+{
+    const size_t groups = cols / 32, stride = cols / 2;
+    v16 acc[ACC_MAX];
+    K3_UNROLL
+    for (int a = 0; a < R * T; a++)
+        acc[a] = v16_zero();
+    for (size_t g0 = 0; g0 < groups; g0 += 16) {
+        const size_t n = k3_least(16, groups - g0);
+        float by[DIRECT_ROWS][16];
+        for (int r = 0; r < R; r++)
+            mx_scales(by[r], scale + (size_t)r * groups + g0, n);
+        for (size_t g = 0; g < n; g++) {
+            const float *at = x + (g0 + g) * 32;
+            const uint8_t *packed = w + (g0 + g) * 16;
+            /* the next R rows follow these: fetch them in one sweep */
+            const uint8_t *next = w + (size_t)R * (stride + (g0 + g) * 16);
+            K3_UNROLL
+            for (int line = 0; line < (R + 3) / 4; line++)
+                __builtin_prefetch(next + 64 * line);
+            v16 x0[TILE_T], x1[TILE_T];
+            K3_UNROLL
+            for (int t = 0; t < T; t++) {
+                x0[t] = mx_mix(v16_load(at + (size_t)t * ldx));
+                x1[t] = mx_mix(v16_load(at + (size_t)t * ldx + 16));
+            }
+            K3_UNROLL
+            for (int r = 0; r < R; r++) {
+                v16 a0, a1;
+                mx_group_mixed(mx_scaled(by[r][g]), packed + (size_t)r * stride, &a0, &a1);
+                K3_UNROLL
+                for (int t = 0; t < T; t++) {
+                    acc[r * T + t] = v16_fma(a0, x0[t], acc[r * T + t]);
+                    acc[r * T + t] = v16_fma(a1, x1[t], acc[r * T + t]);
+                }
+            }
+        }
+    }
+    K3_UNROLL
+    for (int a = 0; a < R * T; a++)
+        acc[a] = mx_unmix(acc[a]);
+    fold_out(y, ldy, acc, R, T);
+}
+
+/* R rows from row r with T tokens. */
 K3_INLINE void direct_rows(enum format f, float *y, size_t ldy, const struct matrix *m, size_t r,
                            const float *x, size_t ldx, int R, int T)
 {
     const uint8_t *w = m->w + r * row_bytes(f, m->cols);
     if (f == MXFP4)
-        direct_mxfp4(y + r, w, m->scale + r * (m->cols / 32), m->cols, x, R);
+        direct_mxfp4(y + r, ldy, w, m->scale + r * (m->cols / 32), m->cols, x, ldx, R, T);
     else
         direct_plain(f, y + r, ldy, w, m->cols, x, ldx, R, T);
 }
@@ -141,135 +181,187 @@ K3_INLINE void direct_tokens(enum format f, float *y, size_t ldy, const struct m
         direct_rows(f, y, ldy, m, r, x, ldx, 1, T);
 }
 
-/* ---- the tile: weights widened once for many tokens ------------------------------------------ */
+/* Tokens of the next group, when `left` are split into groups of at most `most` as even as can be:
+ * 16 in sixes are 6 + 5 + 5, not 6 + 6 + 4. */
+K3_INLINE size_t next_group(size_t left, size_t most)
+{
+    const size_t groups = (left + most - 1) / most;
+    return (left + groups - 1) / groups;
+}
 
-/* nr rows x nk columns (a multiple of 16, of 32 for MXFP4) from row r0 and column k0 as fp32. */
-K3_INLINE void widen_block(enum format f, float *tile, const struct matrix *m, size_t r0,
-                           size_t nr, size_t k0, size_t nk)
+/* nr rows of MXFP4 from row r0 with some tokens, DIRECT_GROUP at once. */
+static void direct_groups(float *y, size_t ldy, const struct matrix *all, size_t r0, size_t nr,
+                          const float *x, size_t ldx, size_t tokens)
+{
+    const struct matrix m = {all->w + r0 * (all->cols / 2), all->scale + r0 * (all->cols / 32), nr,
+                             all->cols};
+    for (size_t t = 0, n; t < tokens; t += n) {
+        n = next_group(tokens - t, DIRECT_GROUP);
+        float *yt = y + t * ldy + r0;
+        const float *xt = x + t * ldx;
+        if (DIRECT_GROUP > 3 && n == 4)
+            direct_tokens(MXFP4, yt, ldy, &m, xt, ldx, DIRECT_FEW, 4);
+        else if (DIRECT_GROUP > 2 && n == 3)
+            direct_tokens(MXFP4, yt, ldy, &m, xt, ldx, DIRECT_FEW, 3);
+        else if (n == 2)
+            direct_tokens(MXFP4, yt, ldy, &m, xt, ldx, DIRECT_FEW, 2);
+        else
+            direct_tokens(MXFP4, yt, ldy, &m, xt, ldx, DIRECT_ROWS, 1);
+    }
+}
+
+/* ---- blocks: many tokens with the weights of one block --------------------------------------- */
+
+/* nr rows x nk columns of MXFP4 from row r0 and column k0 as fp32. */
+static void decode_block(float *tile, const struct matrix *m, size_t r0, size_t nr, size_t k0,
+                         size_t nk)
 {
     for (size_t r = 0; r < nr; r++) {
-        float *out = tile + r * TILE_COLS;
-        const uint8_t *row = m->w + (r0 + r) * row_bytes(f, m->cols);
-        if (f != MXFP4) {
-            for (size_t k = 0; k < nk; k += 16)
-                v16_store(out + k, row_load(f, row, k0 + k));
-            continue;
-        }
-        const uint8_t *scale = m->scale + (r0 + r) * (m->cols / 32);
+        const uint8_t *w = m->w + (r0 + r) * (m->cols / 2) + k0 / 2;
+        const uint8_t *scale = m->scale + (r0 + r) * (m->cols / 32) + k0 / 32;
+        float by[16];
         for (size_t k = 0; k < nk; k += 32) {
+            if (k % 512 == 0)
+                mx_scales(by, scale + k / 32, k3_least(16, (nk - k) / 32));
             v16 a, b;
-            mx_group(mx_scaled(scale[(k0 + k) / 32]), row + (k0 + k) / 2, &a, &b);
-            v16_store(out + k, a);
-            v16_store(out + k + 16, b);
+            mx_group(mx_scaled(by[k / 32 % 16]), w + k / 2, &a, &b);
+            v16_store(tile + r * BLOCK_MOST + k, a);
+            v16_store(tile + r * BLOCK_MOST + k + 16, b);
         }
     }
 }
 
-/* R rows of fp32 weights (stride elements apart) with T tokens over nk columns; the partial sums
- * of row r and token t are lanes[(r * TILE_TOKENS + t) * 16 ..], started anew when `fresh`. */
-K3_INLINE void tile_step(float *lanes, bool fresh, const uint8_t *w, size_t stride, const float *x,
-                         size_t ldx, size_t nk, int R, int T)
+/* One block of weights in place or decoded. */
+struct block {
+    const uint8_t *w;
+    size_t stride;  /* bytes from row to row */
+    size_t rows, cols;
+    size_t ahead;   /* bytes from a weight to the one at its place in the next block */
+    bool fresh;     /* the first block of its rows: the partial sums start here */
+};
+
+/* R rows with T tokens over the block's columns; the partial sums of row r and token t are
+ * lanes[(t * BLOCK_ROWS + r) * 16 ..]. */
+K3_INLINE void block_step(enum format f, float *lanes, const struct block *b, const uint8_t *w,
+                          const float *x, size_t ldx, int R, int T)
 {
     v16 acc[ACC_MAX];
     K3_UNROLL
     for (int r = 0; r < R; r++) {
         K3_UNROLL
         for (int t = 0; t < T; t++)
-            acc[r * T + t] = fresh ? v16_zero() : v16_load(lanes + (r * TILE_TOKENS + t) * 16);
+            acc[r * T + t] = b->fresh ? v16_zero() : v16_load(lanes + (t * BLOCK_ROWS + r) * 16);
     }
-    for (size_t k = 0; k < nk; k += 16) {
-        v16 b[TILE_T];
+    const size_t stride = b->stride, ahead = b->ahead, cols = b->cols;
+    for (size_t k = 0; k < cols; k += 16) {
+        v16 xt[TILE_T];
         K3_UNROLL
         for (int t = 0; t < T; t++)
-            b[t] = v16_load(x + (size_t)t * ldx + k);
+            xt[t] = v16_load(x + (size_t)t * ldx + k);
         K3_UNROLL
         for (int r = 0; r < R; r++) {
-            const v16 a = v16_load(w + ((size_t)r * stride + k) * 4);
+            const uint8_t *row = w + (size_t)r * stride;
+            const v16 a = row_load(f, row, k);
+            __builtin_prefetch(row + row_bytes(f, k) + ahead);
             K3_UNROLL
             for (int t = 0; t < T; t++)
-                acc[r * T + t] = v16_fma(a, b[t], acc[r * T + t]);
+                acc[r * T + t] = v16_fma(a, xt[t], acc[r * T + t]);
         }
     }
     K3_UNROLL
     for (int r = 0; r < R; r++) {
         K3_UNROLL
         for (int t = 0; t < T; t++)
-            v16_store(lanes + (r * TILE_TOKENS + t) * 16, acc[r * T + t]);
+            v16_store(lanes + (t * BLOCK_ROWS + r) * 16, acc[r * T + t]);
     }
 }
 
-/* nr rows with T tokens, TILE_R rows at once. */
-K3_INLINE void tile_rows(float *lanes, bool fresh, const uint8_t *w, size_t stride, size_t nr,
-                         const float *x, size_t ldx, size_t nk, int T)
+/* All rows of the block with T tokens, TILE_R rows at once. */
+K3_INLINE void block_rows(enum format f, float *lanes, const struct block *b, const float *x,
+                          size_t ldx, int T)
 {
     size_t r = 0;
-    for (; r + TILE_R <= nr; r += TILE_R)
-        tile_step(lanes + r * TILE_TOKENS * 16, fresh, w + r * stride * 4, stride, x, ldx, nk,
-                  TILE_R, T);
-    for (; r < nr; r++)
-        tile_step(lanes + r * TILE_TOKENS * 16, fresh, w + r * stride * 4, stride, x, ldx, nk, 1,
-                  T);
+    for (; r + TILE_R <= b->rows; r += TILE_R)
+        block_step(f, lanes + r * 16, b, b->w + r * b->stride, x, ldx, TILE_R, T);
+    for (; r < b->rows; r++)
+        block_step(f, lanes + r * 16, b, b->w + r * b->stride, x, ldx, 1, T);
 }
 
-/* One widened block with all tokens of the token block. */
-static void tile_block(float *lanes, bool fresh, const uint8_t *w, size_t stride, size_t nr,
-                       const float *x, size_t ldx, size_t nk, size_t tokens)
+/* All tokens, up to TILE_T at once. */
+K3_INLINE void block_tokens(enum format f, float *lanes, const struct block *b, const float *x,
+                            size_t ldx, size_t tokens)
 {
-    for (size_t t = 0; t < tokens;) {
-        const size_t left = tokens - t;
-        /* TILE_T at once, but not so that a single one is left over */
-        const size_t n = left <= TILE_T ? left : left == TILE_T + 1 ? TILE_T - 1 : TILE_T;
-        float *at = lanes + t * 16;
+    for (size_t t = 0, n; t < tokens; t += n) {
+        n = next_group(tokens - t, TILE_T);
+        float *at = lanes + t * BLOCK_ROWS * 16;
         const float *xt = x + t * ldx;
         if (n == TILE_T)
-            tile_rows(at, fresh, w, stride, nr, xt, ldx, nk, TILE_T);
+            block_rows(f, at, b, xt, ldx, TILE_T);
+        else if (TILE_T > 5 && n == 5)
+            block_rows(f, at, b, xt, ldx, 5);
+        else if (TILE_T > 4 && n == 4)
+            block_rows(f, at, b, xt, ldx, 4);
         else if (TILE_T > 3 && n == 3)
-            tile_rows(at, fresh, w, stride, nr, xt, ldx, nk, 3);
+            block_rows(f, at, b, xt, ldx, 3);
         else if (TILE_T > 2 && n == 2)
-            tile_rows(at, fresh, w, stride, nr, xt, ldx, nk, 2);
+            block_rows(f, at, b, xt, ldx, 2);
         else
-            tile_rows(at, fresh, w, stride, nr, xt, ldx, nk, 1);
-        t += n;
+            block_rows(f, at, b, xt, ldx, 1);
     }
 }
 
-/* The columns after the last whole sixteen, then the fixed tree. */
-K3_INLINE void tile_finish(enum format f, float *y, size_t ldy, const float *lanes,
-                           const struct matrix *m, size_t r0, size_t nr, const float *x,
-                           size_t ldx, size_t tokens)
+/* R rows from r with one token: the columns after the last whole sixteen, then the fixed tree. */
+K3_INLINE void block_finish(enum format f, float *y, const float *lanes, const struct matrix *m,
+                            size_t r, const float *x, int R)
 {
-    const size_t stride = row_bytes(f, m->cols);
-    const size_t whole = m->cols / 16 * 16;
-    for (size_t t = 0; t < tokens; t++)
-        for (size_t r = 0; r < nr; r++) {
-            v16 acc[1] = {v16_load(lanes + (r * TILE_TOKENS + t) * 16)};
-            if (whole < m->cols)
-                tail_step(f, acc, m->w + (r0 + r) * stride, stride, whole, m->cols - whole,
-                          x + t * ldx, ldx, 1, 1);
-            y[t * ldy + r0 + r] = v16_fold(acc[0]);
-        }
+    const size_t stride = row_bytes(f, m->cols), whole = m->cols / 16 * 16;
+    v16 acc[4];
+    K3_UNROLL
+    for (int k = 0; k < R; k++)
+        acc[k] = v16_load(lanes + 16 * k);
+    if (whole < m->cols)
+        tail_step(f, acc, m->w + r * stride, stride, whole, m->cols - whole, x, 0, R, 1);
+    fold_out(y + r, 0, acc, R, 1);
 }
 
-/* TILE_ROWS rows from r0 with up to TILE_TOKENS tokens. */
-K3_INLINE void tile_tokens(enum format f, float *y, size_t ldy, const struct matrix *m, size_t r0,
-                           size_t nr, const float *x, size_t ldx, size_t tokens)
+K3_INLINE void finish_tokens(enum format f, float *y, size_t ldy, const float *lanes,
+                             const struct matrix *m, size_t r0, size_t nr, const float *x,
+                             size_t ldx, size_t tokens)
 {
-    _Alignas(64) float tile[TILE_ROWS * TILE_COLS];
-    _Alignas(64) float lanes[TILE_ROWS * TILE_TOKENS * 16];
-    const size_t whole = m->cols / 16 * 16;
-    for (size_t k = 0; k == 0 || k < whole; k += TILE_COLS) {
-        const size_t nk = k3_least(TILE_COLS, whole - k);
-        const uint8_t *w = (const uint8_t *)tile;
-        size_t stride = TILE_COLS;
-        if (f == F32) {
-            w = m->w + (r0 * m->cols + k) * 4;
-            stride = m->cols;
-        } else {
-            widen_block(f, tile, m, r0, nr, k, nk);
-        }
-        tile_block(lanes, k == 0, w, stride, nr, x + k, ldx, nk, tokens);
+    for (size_t t = 0; t < tokens; t++) {
+        const float *of = lanes + t * BLOCK_ROWS * 16;
+        size_t r = 0;
+        for (; r + 4 <= nr; r += 4)
+            block_finish(f, y + t * ldy, of + r * 16, m, r0 + r, x + t * ldx, 4);
+        for (; r < nr; r++)
+            block_finish(f, y + t * ldy, of + r * 16, m, r0 + r, x + t * ldx, 1);
     }
-    tile_finish(f, y, ldy, lanes, m, r0, nr, x, ldx, tokens);
+}
+
+/* Up to BLOCK_ROWS rows from r0 with up to BLOCK_TOKENS tokens. */
+K3_INLINE void rows_by_tokens(enum format f, float *y, size_t ldy, const struct matrix *m,
+                              size_t r0, size_t nr, const float *x, size_t ldx, size_t tokens)
+{
+    _Alignas(64) float lanes[BLOCK_ROWS * BLOCK_TOKENS * 16];
+    _Alignas(64) float tile[BLOCK_ROWS * BLOCK_MOST];
+    const size_t whole = m->cols / 16 * 16, stride = row_bytes(f, m->cols);
+    for (size_t k = 0, n; k == 0 || k < whole; k += n ? n : 1) {
+        n = whole - k <= BLOCK_MOST ? whole - k : BLOCK_COLS;
+        struct block b = {.w = m->w + r0 * stride + row_bytes(f, k),
+                          .stride = stride,
+                          .rows = nr,
+                          .cols = n,
+                          .fresh = k == 0};
+        b.ahead = k + n < whole ? row_bytes(f, n) : BLOCK_ROWS * stride - row_bytes(f, k);
+        if (f == MXFP4) {
+            decode_block(tile, m, r0, nr, k, n);
+            b.w = (const uint8_t *)tile;
+            b.stride = BLOCK_MOST * sizeof *tile;
+            b.ahead = 0;
+        }
+        block_tokens(f == MXFP4 ? F32 : f, lanes, &b, x + k, ldx, tokens);
+    }
+    finish_tokens(f, y, ldy, lanes, m, r0, nr, x, ldx, tokens);
 }
 
 /* ---- the entries ----------------------------------------------------------------------------- */
@@ -279,14 +371,15 @@ K3_INLINE void gemm_any(enum format f, float *y, size_t ldy, const struct matrix
 {
     if (tokens == 1) {
         direct_tokens(f, y, ldy, m, x, ldx, DIRECT_ROWS, 1);
-    } else if (tokens == 2 && f != MXFP4) {
-        direct_tokens(f, y, ldy, m, x, ldx, DIRECT_PAIR, 2);
+    } else if (f == MXFP4 && tokens <= DIRECT_MXFP4) {
+        for (size_t r = 0; r < m->rows; r += BLOCK_ROWS)
+            direct_groups(y, ldy, m, r, k3_least(BLOCK_ROWS, m->rows - r), x, ldx, tokens);
     } else {
-        for (size_t r = 0; r < m->rows; r += TILE_ROWS) {
-            const size_t nr = k3_least(TILE_ROWS, m->rows - r);
-            for (size_t t = 0; t < tokens; t += TILE_TOKENS)
-                tile_tokens(f, y + t * ldy, ldy, m, r, nr, x + t * ldx, ldx,
-                            k3_least(TILE_TOKENS, tokens - t));
+        for (size_t r = 0; r < m->rows; r += BLOCK_ROWS) {
+            const size_t nr = k3_least(BLOCK_ROWS, m->rows - r);
+            for (size_t t = 0; t < tokens; t += BLOCK_TOKENS)
+                rows_by_tokens(f, y + t * ldy, ldy, m, r, nr, x + t * ldx, ldx,
+                               k3_least(BLOCK_TOKENS, tokens - t));
         }
     }
 }

@@ -12,7 +12,9 @@
 /* Sixteen registers are eight v16. */
 enum {
     DIRECT_ROWS = 4,
-    DIRECT_PAIR = 2,
+    DIRECT_MXFP4 = 8,
+    DIRECT_GROUP = 2,
+    DIRECT_FEW = 2,
     TILE_R = 2,
     TILE_T = 3,
     COLS_V = 2,
@@ -222,12 +224,23 @@ static inline void v16_fold4(float *y, v16 a, v16 b, v16 c, v16 d)
 /* The eight magnitudes of one scale; the sign is the nibble's highest bit. */
 typedef __m256 mx_table;
 
-static inline mx_table mx_scaled(uint8_t s)
+static inline mx_table mx_scaled(float scale)
 {
     const __m256 value = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
-    const uint32_t bits = (uint32_t)s << 23; /* 2^-127 is the denormal 0x00400000 */
-    const uint32_t scale = bits > 0x00400000u ? bits : 0x00400000u;
-    return _mm256_mul_ps(value, _mm256_castsi256_ps(_mm256_set1_epi32((int)scale)));
+    return _mm256_mul_ps(value, _mm256_set1_ps(scale));
+}
+
+static inline void mx_scales8(float *out, const uint8_t *s)
+{
+    const __m256i bits =
+        _mm256_slli_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)s)), 23);
+    _mm256_storeu_si256((__m256i *)out, _mm256_max_epi32(bits, _mm256_set1_epi32(0x00400000)));
+}
+
+static inline void mx_scales16(float *out, const uint8_t *s)
+{
+    mx_scales8(out, s);
+    mx_scales8(out + 8, s + 8);
 }
 
 /* Eight weights from 4 packed bytes: lane j wants nibble j. */
@@ -246,6 +259,22 @@ static inline void mx_group(mx_table table, const uint8_t *p, v16 *a, v16 *b)
 {
     *a = (v16){mx_four(table, p), mx_four(table, p + 4)};
     *b = (v16){mx_four(table, p + 8), mx_four(table, p + 12)};
+}
+
+/* Nothing is to be gained by mixing. */
+static inline void mx_group_mixed(mx_table table, const uint8_t *p, v16 *a, v16 *b)
+{
+    mx_group(table, p, a, b);
+}
+
+static inline v16 mx_mix(v16 x)
+{
+    return x;
+}
+
+static inline v16 mx_unmix(v16 x)
+{
+    return x;
 }
 
 #endif

@@ -13,10 +13,12 @@
 
 /* Shapes of the register tiles that fit this set's registers; see gemm.h and columns.h. */
 enum {
-    DIRECT_ROWS = 4, /* rows at once, 1 token */
-    DIRECT_PAIR = 4, /* rows at once, 2 to 4 tokens */
+    DIRECT_ROWS = 8, /* rows at once, 1 token */
+    DIRECT_MXFP4 = 16, /* most tokens that MXFP4 takes directly, */
+    DIRECT_GROUP = 4,  /* so many at once */
+    DIRECT_FEW = 4,    /* with so many rows */
     TILE_R = 4,      /* rows x tokens of the widened tile */
-    TILE_T = 4,
+    TILE_T = 6,
     COLS_V = 4,      /* vectors of columns x tokens where the vector runs over outputs */
     COLS_T = 4,
     SUM_V = 8,       /* vectors of columns of a weighted sum */
@@ -203,13 +205,19 @@ static inline void v16_fold4(float *y, v16 a, v16 b, v16 c, v16 d)
 /* The sixteen weights of one scale: value x 2^(s - 127), each exact. */
 typedef v16 mx_table;
 
-static inline mx_table mx_scaled(uint8_t s)
+static inline mx_table mx_scaled(float scale)
 {
     const v16 value = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f,
                                      -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
-    const uint32_t bits = (uint32_t)s << 23; /* 2^-127 is the denormal 0x00400000 */
-    const uint32_t scale = bits > 0x00400000u ? bits : 0x00400000u;
-    return _mm512_mul_ps(value, _mm512_castsi512_ps(_mm512_set1_epi32((int)scale)));
+    return _mm512_mul_ps(value, _mm512_set1_ps(scale));
+}
+
+/* The scales of sixteen groups as floats; 2^-127 is the denormal 0x00400000. */
+static inline void mx_scales16(float *out, const uint8_t *s)
+{
+    const __m512i bits =
+        _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)s)), 23);
+    _mm512_storeu_si512(out, _mm512_max_epi32(bits, _mm512_set1_epi32(0x00400000)));
 }
 
 /* Sixteen weights from 8 packed bytes: lane j wants nibble j. Both 32-bit halves are spread over
@@ -225,7 +233,36 @@ static inline v16 mx_eight(mx_table table, const uint8_t *p)
     return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shift), table);
 }
 
-/* The 32 weights of one group from its 16 packed bytes. */
+/* Sixteen weights in mixed order: lane 2i is nibble i, lane 2i + 1 is nibble i + 8. That saves a
+ * step per sixteen weights, so products directly from packed bytes mix x once for many rows and
+ * unmix the sums at the end. */
+static inline v16 mx_eight_mixed(mx_table table, const uint8_t *p)
+{
+    int64_t packed;
+    memcpy(&packed, p, sizeof packed);
+    const __m512i shift = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
+    return _mm512_permutexvar_ps(_mm512_srlv_epi64(_mm512_set1_epi64(packed), shift), table);
+}
+
+static inline void mx_group_mixed(mx_table table, const uint8_t *p, v16 *a, v16 *b)
+{
+    *a = mx_eight_mixed(table, p);
+    *b = mx_eight_mixed(table, p + 8);
+}
+
+static inline v16 mx_mix(v16 x)
+{
+    return _mm512_permutexvar_ps(
+        _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15), x);
+}
+
+static inline v16 mx_unmix(v16 x)
+{
+    return _mm512_permutexvar_ps(
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15), x);
+}
+
+/* The 32 weights of one group from its 16 packed bytes, in order. */
 static inline void mx_group(mx_table table, const uint8_t *p, v16 *a, v16 *b)
 {
     *a = mx_eight(table, p);

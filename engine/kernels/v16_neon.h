@@ -12,7 +12,9 @@
 /* Thirty-two registers are eight v16. */
 enum {
     DIRECT_ROWS = 4,
-    DIRECT_PAIR = 2,
+    DIRECT_MXFP4 = 4,
+    DIRECT_GROUP = 2,
+    DIRECT_FEW = 2,
     TILE_R = 2,
     TILE_T = 2,
     COLS_V = 2,
@@ -244,10 +246,25 @@ static inline void v16_fold4(float *y, v16 a, v16 b, v16 c, v16 d)
 
 typedef float32x4_t mx_table; /* the scale in every lane */
 
-static inline mx_table mx_scaled(uint8_t s)
+static inline mx_table mx_scaled(float scale)
 {
-    const uint32_t bits = (uint32_t)s << 23; /* 2^-127 is the denormal 0x00400000 */
-    return vreinterpretq_f32_u32(vdupq_n_u32(bits > 0x00400000u ? bits : 0x00400000u));
+    return vdupq_n_f32(scale);
+}
+
+static inline void mx_scales4(float *out, uint16x4_t s)
+{
+    const uint32x4_t bits = vshlq_n_u32(vmovl_u16(s), 23);
+    vst1q_f32(out, vreinterpretq_f32_u32(vmaxq_u32(bits, vdupq_n_u32(0x00400000u))));
+}
+
+static inline void mx_scales16(float *out, const uint8_t *s)
+{
+    const uint8x16_t all = vld1q_u8(s);
+    const uint16x8_t low = vmovl_u8(vget_low_u8(all)), high = vmovl_u8(vget_high_u8(all));
+    mx_scales4(out, vget_low_u16(low));
+    mx_scales4(out + 4, vget_high_u16(low));
+    mx_scales4(out + 8, vget_low_u16(high));
+    mx_scales4(out + 12, vget_high_u16(high));
 }
 
 /* Sixteen weights from sixteen nibbles: the values are exact in the upper half of an fp32, so two
@@ -272,6 +289,22 @@ static inline void mx_group(mx_table scale, const uint8_t *p, v16 *a, v16 *b)
     const uint8x16_t low = vandq_u8(packed, vdupq_n_u8(15)), high = vshrq_n_u8(packed, 4);
     *a = mx_sixteen(scale, vzip1q_u8(low, high));
     *b = mx_sixteen(scale, vzip2q_u8(low, high));
+}
+
+/* Nothing is to be gained by mixing. */
+static inline void mx_group_mixed(mx_table scale, const uint8_t *p, v16 *a, v16 *b)
+{
+    mx_group(scale, p, a, b);
+}
+
+static inline v16 mx_mix(v16 x)
+{
+    return x;
+}
+
+static inline v16 mx_unmix(v16 x)
+{
+    return x;
 }
 
 #endif
