@@ -8,7 +8,7 @@
 
 /* libgomp: turns of the wait loop before a thread blocks; a few microseconds, enough to catch the
  * next parallel region when it follows at once (measured with `k3chat bench threads`). */
-#define SPIN_TURNS "2000"
+#define SPIN_TURNS "5000"
 
 void teams_block_when_idle(char **argv)
 {
