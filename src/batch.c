@@ -24,7 +24,7 @@ struct run {
 
 static bool is_chat(const struct batch *b)
 {
-    return b->req->todo.kind == PROMPT_CHAT;
+    return b->req->todo.kind == PROMPT_CHAT || b->req->todo.kind == PROMPT_CONTINUE;
 }
 
 static bool is_ids(const struct batch *b)
@@ -45,9 +45,11 @@ static enum k3_status check_request(const struct request *req, struct k3_error *
     const struct batch_request *todo = &req->todo;
     if (todo->dump_routing && todo->json_path == NULL)
         return k3_fail(err, K3_USAGE, "--dump-routing adds to the JSON: it needs --json FILE");
-    if (req->run.session_name != NULL && todo->kind != PROMPT_CHAT)
-        return k3_fail(err, K3_USAGE, "--session in a batch run needs --chat: a transcript holds "
-                                      "messages, not raw text");
+    if (req->run.session_name != NULL && todo->kind != PROMPT_CHAT && todo->kind != PROMPT_CONTINUE)
+        return k3_fail(err, K3_USAGE, "--session in a batch run needs --chat or --continue: a "
+                                      "transcript holds messages, not raw text");
+    if (req->run.session_name == NULL && todo->kind == PROMPT_CONTINUE)
+        return k3_fail(err, K3_USAGE, "--continue needs --session: it goes on where that ended");
     if (req->run.session_name != NULL && todo->teacher_force)
         return k3_fail(err, K3_USAGE, "--teacher-force generates nothing that --session could "
                                       "record; leave one of them out");
@@ -89,6 +91,25 @@ static void drop_unanswered(struct batch *b)
     message_free(&m);
 }
 
+/* The last answer, when it was cut off, leaves the conversation to go on; a last message without an
+ * answer gets one. */
+static enum k3_status take_base(struct batch *b, struct k3_error *err)
+{
+    struct conversation *c = &b->conversation;
+    const struct message *last = c->n == 0 ? NULL : &c->v[c->n - 1];
+    if (last == NULL)
+        return k3_fail(err, K3_USAGE, "--continue: session '%s' has no message",
+                       b->req->run.session_name);
+    if (strcmp(message_role(last), "assistant") != 0)
+        return K3_OK;
+    if (last->finish == FINISH_STOP || last->ids.n == 0)
+        return k3_fail(err, K3_USAGE, "--continue: the last answer of session '%s' is complete",
+                       b->req->run.session_name);
+    b->base = conversation_pop(c);
+    recorder_set_tip(b->rec, c->n == 0 ? 0 : c->v[c->n - 1].id);
+    return K3_OK;
+}
+
 /* The transcript's conversation, and behind it the messages of the file. */
 static enum k3_status open_session(struct batch *b, struct k3_error *err)
 {
@@ -109,8 +130,12 @@ static enum k3_status open_session(struct batch *b, struct k3_error *err)
     struct conversation *c = &b->conversation;
     b->rec = recorder_new(t, c->n == 0 ? 0 : c->v[c->n - 1].id, on_fault, b, err);
     enum k3_status status = b->rec == NULL ? err->status : K3_OK;
+    if (b->rec != NULL)
+        recorder_set_sync(b->rec, b->req->run.sync);
     if (status == K3_OK && added.n > 0)
         drop_unanswered(b);
+    if (status == K3_OK && b->req->todo.kind == PROMPT_CONTINUE)
+        status = take_base(b, err);
     for (size_t i = 0; status == K3_OK && i < added.n; i++) {
         recorder_add(b->rec, &added.v[i]);
         status = conversation_push(c, &added.v[i], err);
@@ -136,6 +161,22 @@ static void on_plan(void *ud, const struct k3_plan *plan)
     report_plan(stderr, plan);
 }
 
+/* What decides the answer: the request; of one that goes on, what it was begun with. */
+static void settle_maker(struct batch *b)
+{
+    const struct run_config *cfg = &b->req->run;
+    b->with = (struct answer_maker){
+        .model = b->rt.name,
+        .profile = cfg->profile_name,
+        .fingerprint = k3_get_fingerprint(b->rt.engine),
+        .thinking = cfg->thinking,
+        .sampling = cfg->sampling,
+        .max_tokens = cfg->max_tokens != 0 ? cfg->max_tokens : BATCH_MAX_TOKENS};
+    if (b->base.body != NULL && !answer_settings_read(b->base.settings, &b->with))
+        on_notice(b, "the answer was begun by another model or version; it goes on with this one");
+    b->rt.line.sampling = b->with.sampling;
+}
+
 /* A generous guess of what the routing dump takes, before the model is known. */
 #define ROUTING_PER_POSITION 8192
 
@@ -151,7 +192,10 @@ static enum k3_status load(struct batch *b, struct k3_error *err)
         .tokenizer = !is_ids(b),
         .all_logits = todo->teacher_force,
         .extra_bytes = todo->dump_routing ? context * ROUTING_PER_POSITION : 0};
-    return runtime_load(&b->rt, &cfg, &needs, &listen, err);
+    if (runtime_load(&b->rt, &cfg, &needs, &listen, err) != K3_OK)
+        return err->status;
+    settle_maker(b);
+    return runtime_use_states(&b->rt, &cfg, recorder_path(b->rec), on_notice, b, err);
 }
 
 /* ---- routing ----------------------------------------------------------------------------- */
@@ -297,6 +341,10 @@ static void on_token(void *ud, int32_t id, bool stop, const struct step_stats *s
         answer_token(&r->answer, id);
     else
         show_token(r, id, stop);
+    if (timeline_save_due(&b->rt.line)) {
+        recorder_flush(b->rec);
+        timeline_save_now(&b->rt.line);
+    }
     /* progress would be drawn over the text when both go to the same screen */
     if (is_ids(b) || json_to_stdout(b) || isatty(STDOUT_FILENO) == 0)
         watcher_generating(b->watch, (uint32_t)b->generated.n, r->max_tokens, b->pace.mean);
@@ -317,14 +365,15 @@ static int on_position(void *ud, uint32_t position, const float *logits)
 static enum k3_status begin_answer(struct run *r, struct k3_error *err)
 {
     struct batch *b = r->b;
-    const struct run_config *cfg = &b->req->run;
     r->answer.reasoning = keep_reasoning;
     r->answer.content = show_content;
     r->answer.ud = r;
-    json_t *made_with = answer_settings(cfg, b->rt.name, cfg->thinking);
+    json_t *made_with = answer_settings(&b->with);
     const enum k3_status status =
-        answer_begin(&r->answer, b->rt.tok, b->rec, cfg->thinking, made_with, err);
+        answer_begin(&r->answer, b->rt.tok, b->rec, b->with.thinking, made_with, err);
     json_decref(made_with);
+    if (status == K3_OK && b->base.body != NULL)
+        answer_replay(&r->answer, &b->base.ids);
     return status;
 }
 
@@ -336,9 +385,10 @@ static enum k3_status end_answer(struct run *r, enum session_finish finish, stru
     json_t *figures =
         answer_figures((uint32_t)b->prompt.n, b->reused, &b->prefill, &b->steps_sum);
     const enum k3_status status =
-        answer_end(&r->answer, finish, b->steps_sum.seconds, figures, &m, err);
+        answer_end(&r->answer, finish, b->base.seconds + b->steps_sum.seconds, figures, &m, err);
     json_decref(figures);
     message_free(&m);
+    timeline_keep(&b->rt.line);
     return status;
 }
 
@@ -379,6 +429,8 @@ static enum k3_status run_prompt(struct run *r, struct k3_error *err)
         timeline_read(&b->rt.line, b->prompt.v, b->prompt.n, teacher ? on_position : NULL, b,
                       &b->prefill, &b->reused, err);
     watcher_quiet(b->watch);
+    if (status == K3_OK && b->rt.states != NULL)
+        timeline_keep(&b->rt.line);
     b->finish = status == K3_CANCELLED ? FINISH_CANCELLED : FINISH_LENGTH;
     if (status == K3_OK && !teacher)
         status = generate(r, err);
@@ -393,7 +445,7 @@ static enum k3_status run(struct batch *b, struct k3_error *err)
 {
     const struct request *req = b->req;
     struct run r = {.b = b};
-    r.max_tokens = req->run.max_tokens != 0 ? req->run.max_tokens : BATCH_MAX_TOKENS;
+    r.max_tokens = b->base.body != NULL ? answer_room(&b->base, &b->with) : b->with.max_tokens;
     enum k3_status status = batch_prompt_encode(b, err);
     if (status == K3_OK && req->todo.dump_routing) {
         const uint64_t positions = (uint64_t)b->prompt.n + r.max_tokens;
@@ -454,6 +506,7 @@ static void close_batch(struct batch *b)
     recorder_free(b->rec);
     watcher_stop(b->watch);
     conversation_free(&b->conversation);
+    message_free(&b->base);
     outfile_abort(&b->json);
     outfile_abort(&b->logits);
     outfile_abort(&b->trace);

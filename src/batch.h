@@ -2,6 +2,7 @@
 #ifndef K3CHAT_BATCH_H
 #define K3CHAT_BATCH_H
 
+#include "answer.h"
 #include "buffer.h"
 #include "outfile.h"
 #include "recorder.h"
@@ -38,6 +39,8 @@ struct batch {
     enum session_finish finish;
     struct buffer text;                /* what goes to stdout, ids apart */
     struct buffer reasoning, content;  /* --chat */
+    struct message base;               /* --continue: the answer that goes on; no body = none */
+    struct answer_maker with;          /* --chat, --continue */
     struct routing routing;
     struct k3_error error;             /* the first failure inside a callback */
 };

@@ -66,22 +66,27 @@ enum k3_status batch_prompt_read(struct batch *b, struct k3_error *err)
         if (conversation_read(&b->conversation, todo->text, err) != K3_OK)
             return k3_fail_in(err, "--chat");
         return K3_OK;
+    case PROMPT_CONTINUE:
+        return K3_OK;
     case PROMPT_NONE:
         break;
     }
     return k3_fail(err, K3_USAGE, "--batch needs a prompt: one of --ids, --ids-file, --prompt, "
-                                  "--prompt-file and --chat");
+                                  "--prompt-file, --chat and --continue");
 }
 
 enum k3_status batch_prompt_encode(struct batch *b, struct k3_error *err)
 {
     const struct batch_request *todo = &b->req->todo;
     enum k3_status status = K3_OK;
-    if (todo->kind == PROMPT_CHAT) {
-        status = conversation_encode(&b->conversation, b->req->run.thinking, b->rt.tok, &b->prompt,
+    if (todo->kind == PROMPT_CHAT || todo->kind == PROMPT_CONTINUE) {
+        status = conversation_encode(&b->conversation, b->with.thinking, b->rt.tok, &b->prompt,
                                      err);
         if (status != K3_OK)
-            k3_fail_in(err, "--chat %s", todo->text);
+            k3_fail_in(err, "%s%s%s", todo->prompt_option, todo->text[0] == '\0' ? "" : " ",
+                       todo->text);
+        for (size_t i = 0; status == K3_OK && i < b->base.ids.n; i++)
+            status = k3_ids_push(&b->prompt, b->base.ids.v[i], err);
     } else if (todo->kind == PROMPT_TEXT || todo->kind == PROMPT_TEXT_FILE) {
         status = k3_encode(b->rt.tok, b->content.v, b->content.n, false, &b->prompt, err);
         buffer_clear(&b->content);

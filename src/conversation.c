@@ -14,6 +14,8 @@
 void message_free(struct message *m)
 {
     json_decref(m->body);
+    json_decref(m->settings);
+    json_decref(m->figures);
     k3_ids_free(&m->ids);
     memset(m, 0, sizeof *m);
 }
@@ -93,43 +95,6 @@ json_t *body_new(const char *role, const char *text, size_t len, struct k3_error
     json_decref(body);
     k3_fail_memory(err, "a message", len);
     return NULL;
-}
-
-/* ---- encoding ---------------------------------------------------------------------------- */
-
-/* The renderer reads its own JSON values; the conversation goes there as text. */
-static struct k3_json *to_k3_json(const struct conversation *c, struct k3_error *err)
-{
-    json_t *list = json_array();
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < c->n; i++)
-        ok = json_array_append(list, c->v[i].body) == 0;
-    char *text = ok ? json_dumps(list, JSON_COMPACT) : NULL;
-    json_decref(list);
-    if (text == NULL) {
-        k3_fail_memory(err, "the conversation as JSON", c->n);
-        return NULL;
-    }
-    struct k3_json *j = k3_json_parse(text, strlen(text), err);
-    free(text);
-    return j;
-}
-
-enum k3_status conversation_encode(const struct conversation *c, enum k3_thinking thinking,
-                                   const k3_tokenizer *tok, struct k3_ids *out,
-                                   struct k3_error *err)
-{
-    const struct k3_chat_options opt = {.thinking = thinking, .refuse_images = true};
-    struct k3_segments segments = {0};
-    struct k3_json *messages = to_k3_json(c, err);
-    if (messages == NULL)
-        return err->status;
-    enum k3_status status = k3_chat_render(messages, &opt, &segments, err);
-    if (status == K3_OK)
-        status = k3_chat_encode(tok, &segments, out, err);
-    k3_segments_free(&segments);
-    k3_json_free(messages);
-    return status;
 }
 
 /* ---- files ------------------------------------------------------------------------------- */

@@ -18,6 +18,8 @@ struct message {
     double seconds;
     enum session_finish finish;
     bool unfinished;        /* known from partial records only: the program ended in its midst */
+    json_t *settings;       /* what it was made with, as recorded; owned, may be NULL */
+    json_t *figures;        /* what it took; the same */
 };
 void message_free(struct message *m); /* what it holds */
 
@@ -37,13 +39,18 @@ enum k3_status conversation_push(struct conversation *c, struct message *m, stru
 struct message conversation_pop(struct conversation *c);
 
 /* The ids of the whole conversation in the chat format, with a generation prompt. The bodies are
- * checked by the renderer: K3_USAGE names what is wrong. */
+ * checked by the renderer: K3_USAGE names what is wrong. An answer that has its ids, and whose text
+ * is still what they say, stands there as it was generated: the same text may have been written in
+ * other tokens, and a state that has been through them would be lost. */
 enum k3_status conversation_encode(const struct conversation *c, enum k3_thinking thinking,
                                    const k3_tokenizer *tok, struct k3_ids *out,
                                    struct k3_error *err);
 
 /* Messages from a file: an array, or one object per line. Errors name file and line. */
 enum k3_status conversation_read(struct conversation *c, const char *path, struct k3_error *err);
+
+/* The thinking effort an answer was made with; false when it is not recorded. */
+bool message_thinking(const struct message *m, enum k3_thinking *out);
 
 /* A body from text, which is made well-formed UTF-8 (U+FFFD for what is not). NULL on failure. */
 json_t *body_new(const char *role, const char *text, size_t len, struct k3_error *err);

@@ -75,20 +75,73 @@ static enum k3_status check_ids(const struct timeline *t, const int32_t *ids, si
     return K3_OK;
 }
 
+/* Where reading can begin. */
+enum point_kind { POINT_START, POINT_LIVE, POINT_KEPT, POINT_FILE };
+struct point {
+    enum point_kind kind;
+    uint32_t position;
+};
+
+static bool is_beginning(const struct timeline *t, size_t done, const int32_t *ids, size_t n)
+{
+    return done <= n && (done == 0 || memcmp(t->fed.v, ids, done * sizeof *ids) == 0);
+}
+
 /* The state can only go forward: it is of use when all of it is a beginning of the ids, those of a
  * suspended chunk included. */
-size_t timeline_reusable(const struct timeline *t, const int32_t *ids, size_t n)
+static bool live_is_usable(const struct timeline *t, const int32_t *ids, size_t n)
 {
     const int32_t *pending = NULL;
-    const size_t n_pending = k3_pending(t->engine, &pending);
-    const size_t done = t->fed.n;
-    if (done + n_pending > n || (done > 0 && memcmp(t->fed.v, ids, done * sizeof *ids) != 0))
-        return 0;
-    if (n_pending > 0 && memcmp(pending, ids + done, n_pending * sizeof *ids) != 0)
-        return 0;
-    if (done == n && !t->has_logits)
-        return 0;
-    return done;
+    const size_t n_pending = k3_pending(t->engine, &pending), done = t->fed.n;
+    return is_beginning(t, done, ids, n) && n_pending <= n - done &&
+           (n_pending == 0 || memcmp(pending, ids + done, n_pending * sizeof *ids) == 0) &&
+           (done < n || t->has_logits);
+}
+
+/* The longest of all; where two are as long, the one that costs less. */
+static struct point find_point(const struct timeline *t, const int32_t *ids, size_t n)
+{
+    struct point best = {POINT_START, 0};
+    struct k3_kept_position kept[16];
+    if (live_is_usable(t, ids, n))
+        best = (struct point){POINT_LIVE, (uint32_t)t->fed.n};
+    const size_t n_kept = k3_kept(t->engine, kept, sizeof kept / sizeof kept[0]);
+    for (size_t i = 0; i < n_kept; i++) {
+        const uint32_t at = kept[i].position;
+        if (at > best.position && at <= t->fed.n && is_beginning(t, at, ids, n) &&
+            (at < n || kept[i].has_logits))
+            best = (struct point){POINT_KEPT, at};
+    }
+    const uint32_t saved =
+        t->states == NULL ? 0 : states_find(t->states, t->engine, ids, n, best.position);
+    return saved > 0 ? (struct point){POINT_FILE, saved} : best;
+}
+
+size_t timeline_reusable(const struct timeline *t, const int32_t *ids, size_t n)
+{
+    return find_point(t, ids, n).position;
+}
+
+void timeline_keep(struct timeline *t)
+{
+    const int32_t *pending = NULL;
+    if (t->fed.n == 0 || k3_pending(t->engine, &pending) > 0)
+        return;
+    k3_keep(t->engine);
+    timeline_save_now(t);
+}
+
+bool timeline_save_due(const struct timeline *t)
+{
+    return t->states != NULL && t->save_every > 0 && clock_now() - t->saved_at >= t->save_every;
+}
+
+void timeline_save_now(struct timeline *t)
+{
+    const int32_t *pending = NULL;
+    if (t->states != NULL && t->fed.n > 0 && k3_pending(t->engine, &pending) == 0)
+        states_save(t->states, t->engine, t->fed.v, t->fed.n);
+    t->saved_at = clock_now();
 }
 
 /* Brings `fed` up to what the engine has taken, whole chunks also when it was cancelled. */
@@ -130,6 +183,71 @@ static enum k3_status feed(struct timeline *t, const int32_t *ids, size_t n, k3_
     return status;
 }
 
+/* Tokens between two looks at the clock. Each slice ends with a pass of lm_head, hence not fewer. */
+#define SLICE 64u
+
+/* A prompt of many chunks is saved on the way: hours may be in it. */
+static enum k3_status feed_prompt(struct timeline *t, const int32_t *ids, size_t n,
+                                  struct k3_error *err)
+{
+    const uint32_t chunk = k3_get_plan(t->engine)->chunk;
+    const size_t slice = chunk >= SLICE ? chunk : (SLICE + chunk - 1) / chunk * chunk;
+    t->saved_at = clock_now();
+    for (;;) {
+        const bool last = t->save_every <= 0 || t->states == NULL || n - t->fed.n <= slice;
+        const enum k3_status status = feed(t, ids, last ? n : t->fed.n + slice, NULL, NULL, err);
+        if (status != K3_OK || last)
+            return status;
+        if (timeline_save_due(t))
+            timeline_save_now(t);
+    }
+}
+
+/* `fed` becomes ids[0..n), which the engine is at. */
+static enum k3_status set_fed(struct timeline *t, const int32_t *ids, size_t n,
+                              struct k3_error *err)
+{
+    t->fed.n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (k3_ids_push(&t->fed, ids[i], err) != K3_OK) {
+            start_over(t);
+            return err->status;
+        }
+    t->has_logits = k3_has_logits(t->engine);
+    return K3_OK;
+}
+
+static enum k3_status load_point(struct timeline *t, const int32_t *ids, uint32_t position,
+                                 bool *done, struct k3_error *err)
+{
+    *done = states_load(t->states, t->engine, ids, position);
+    if (*done)
+        return set_fed(t, ids, position, err);
+    if (k3_position(t->engine) < t->fed.n) /* it broke while it was being read in */
+        start_over(t);
+    return K3_OK;
+}
+
+static enum k3_status go_to_best(struct timeline *t, const int32_t *ids, size_t n,
+                                 struct k3_error *err)
+{
+    for (;;) {
+        const struct point p = find_point(t, ids, n);
+        bool done = true;
+        if (p.kind == POINT_START)
+            start_over(t);
+        else if (p.kind == POINT_KEPT) {
+            if (k3_go_back(t->engine, p.position, err) != K3_OK)
+                return err->status;
+            t->fed.n = p.position;
+            t->has_logits = k3_has_logits(t->engine);
+        } else if (p.kind == POINT_FILE && load_point(t, ids, p.position, &done, err) != K3_OK)
+            return err->status;
+        if (done)
+            return K3_OK;
+    }
+}
+
 enum k3_status timeline_read(struct timeline *t, const int32_t *ids, size_t n, k3_logits_fn fn,
                              void *ud, struct step_stats *stats, uint32_t *reused,
                              struct k3_error *err)
@@ -141,12 +259,10 @@ enum k3_status timeline_read(struct timeline *t, const int32_t *ids, size_t n, k
     struct k3_metrics before, after;
     const double start = clock_now();
     k3_get_metrics(t->engine, &before);
-    *reused = (uint32_t)timeline_reusable(t, ids, n);
-    if (*reused == 0)
-        start_over(t);
-    enum k3_status status = K3_OK;
-    if (t->fed.n < n)
-        status = feed(t, ids, n, fn, ud, err);
+    enum k3_status status = go_to_best(t, ids, n, err);
+    *reused = (uint32_t)t->fed.n;
+    if (status == K3_OK && t->fed.n < n)
+        status = fn == NULL ? feed_prompt(t, ids, n, err) : feed(t, ids, n, fn, ud, err);
     k3_get_metrics(t->engine, &after);
     *stats = stats_between(&before, &after, clock_now() - start);
     return status;
@@ -195,6 +311,8 @@ enum k3_status timeline_generate(struct timeline *t, struct generation *g, struc
         if (cancelled(g))
             return K3_OK;
         const float *logits = k3_logits(t->engine);
+        t->sampling.history = t->fed.v; /* all of it, so that a resumed run sees the same */
+        t->sampling.n_history = t->fed.n;
         const int32_t id =
             k3_sample(&t->sampling, logits, t->vocab, (uint32_t)t->fed.n, t->scratch);
         if (id < 0) {

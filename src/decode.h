@@ -7,6 +7,7 @@
 #include "../engine/text/sampler.h"
 #include "../engine/text/tokenizer.h"
 #include "session.h"
+#include "states.h"
 
 #define STOP_IDS_MAX 16
 
@@ -19,6 +20,9 @@ struct timeline {
     uint32_t vocab, context;
     struct k3_ids fed;        /* wholly processed, in order */
     bool has_logits;          /* k3_logits() belongs to the last id of `fed` */
+    struct states *states;    /* borrowed; NULL = nothing is saved or looked for */
+    double save_every;        /* seconds; 0 = only when timeline_keep() is called */
+    double saved_at;          /* on the monotonic clock */
     void *scratch;
 };
 
@@ -28,11 +32,20 @@ enum k3_status timeline_open(struct timeline *t, k3_engine *engine, const k3_tok
                              const struct k3_sampling *sampling, struct k3_error *err);
 void timeline_close(struct timeline *t);
 
-/* How many of these ids need not be read again. */
+/* How many of these ids need not be read again: those of the longest usable point, which is the
+ * timeline as it stands, a position kept in memory, or a saved state. */
 size_t timeline_reusable(const struct timeline *t, const int32_t *ids, size_t n);
 
-/* Makes the timeline equal to ids[0..n): goes on from where it is when it is a beginning of them,
- * else starts over. `fn` gets the logits of every position that is computed (NULL: none are
+/* Keeps the timeline as it stands, in memory and on disk as far as both are allowed. Nothing happens
+ * while a chunk is suspended: there is no state then that could be kept. */
+void timeline_keep(struct timeline *t);
+
+/* Saves the state when the last time is long enough ago: for use between two steps of a long piece
+ * of work. timeline_save_due() tells beforehand, so that the ids can be recorded first. */
+bool timeline_save_due(const struct timeline *t);
+void timeline_save_now(struct timeline *t);
+
+/* Makes the timeline equal to ids[0..n), from the longest usable point on. `fn` gets the logits of every position that is computed (NULL: none are
  * wanted but the last). *stats: what it took; *reused: ids that were not read again. Ids out of
  * range, no ids, or more than the context holds: K3_USAGE, nothing done. */
 enum k3_status timeline_read(struct timeline *t, const int32_t *ids, size_t n, k3_logits_fn fn,

@@ -21,6 +21,8 @@ struct recorder {
     /* the running answer */
     int64_t answer;       /* its id, 0 = none is running */
     json_t *settings;
+    enum run_sync sync;
+    bool held;
     bool begun;           /* a partial record of it has been written */
     uint32_t saved;       /* tokens in partial records */
     struct k3_ids fresh;  /* tokens since then */
@@ -64,6 +66,11 @@ const char *recorder_name(const struct recorder *r)
     return r->t == NULL ? "" : transcript_name(r->t);
 }
 
+const char *recorder_path(const struct recorder *r)
+{
+    return r->t == NULL ? NULL : transcript_path(r->t);
+}
+
 /* ---- records ----------------------------------------------------------------------------- */
 
 static void tell(struct recorder *r, enum k3_status status, const struct k3_error *err)
@@ -81,7 +88,9 @@ static bool put(struct recorder *r, json_t *record, bool sync)
 {
     struct k3_error err = {0};
     enum k3_status status = record == NULL ? k3_fail_memory(&err, "a record of the transcript", 0)
-                                           : transcript_append(r->t, record, sync, &err);
+                                           : transcript_append(r->t, record,
+                                                               sync && r->sync != RUN_SYNC_NEVER,
+                                                               &err);
     json_decref(record);
     tell(r, status, &err);
     return record != NULL;
@@ -218,11 +227,11 @@ static json_t *partial_record(const struct recorder *r)
     return rec;
 }
 
-/* Not synced: a partial record guards against the death of the program, the message record that
+/* Not synced by default: a partial record guards against the death of the program, the message record that
  * follows against that of the machine. */
 static void flush(struct recorder *r)
 {
-    if (r->fresh.n == 0 || !put(r, partial_record(r), false))
+    if (r->fresh.n == 0 || !put(r, partial_record(r), r->sync == RUN_SYNC_PARTIALS))
         return;
     r->begun = true;
     r->saved += (uint32_t)r->fresh.n;
@@ -257,9 +266,61 @@ void recorder_token(struct recorder *r, int32_t id, bool reasoning)
         if (k3_ids_push(&r->fresh, id, &err) != K3_OK)
             tell(r, err.status, &err);
         r->reasoning_tokens += reasoning;
-        if (r->fresh.n >= RECORDER_TOKENS || clock_now() - r->oldest >= RECORDER_SECONDS)
+        if (r->held)
+            r->oldest = clock_now();
+        else if (r->fresh.n >= RECORDER_TOKENS || clock_now() - r->oldest >= RECORDER_SECONDS)
             flush(r);
     }
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void recorder_hold(struct recorder *r, bool held)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->held = held;
+    if (!held && r->answer != 0)
+        flush(r);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void recorder_flush(struct recorder *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    if (r->answer != 0)
+        flush(r);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void recorder_set_sync(struct recorder *r, enum run_sync sync)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->sync = sync;
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void recorder_set_tip(struct recorder *r, int64_t tip)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->tip = tip;
+    pthread_mutex_unlock(&r->mutex);
+}
+
+int64_t recorder_tip(struct recorder *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    const int64_t tip = r->tip;
+    pthread_mutex_unlock(&r->mutex);
+    return tip;
+}
+
+void recorder_branch(struct recorder *r, int64_t tip)
+{
+    pthread_mutex_lock(&r->mutex);
+    if (r->t != NULL)
+        put(r, json_pack("{s:s, s:I, s:I}", "type", "branch", "tip", (json_int_t)tip, "time",
+                         (json_int_t)time(NULL)),
+            true);
+    r->tip = tip;
     pthread_mutex_unlock(&r->mutex);
 }
 
@@ -267,7 +328,7 @@ void recorder_tick(struct recorder *r)
 {
     pthread_mutex_lock(&r->mutex);
     /* a little early, because the next tick may come late */
-    if (r->answer != 0 && r->fresh.n > 0 && clock_now() - r->oldest >= RECORDER_SECONDS - 2)
+    if (r->answer != 0 && !r->held && r->fresh.n > 0 && clock_now() - r->oldest >= RECORDER_SECONDS - 2)
         flush(r);
     pthread_mutex_unlock(&r->mutex);
 }

@@ -6,6 +6,7 @@
 #ifndef K3CHAT_RECORDER_H
 #define K3CHAT_RECORDER_H
 
+#include "run_config.h"
 #include "transcript.h"
 
 #define RECORDER_TOKENS 8
@@ -25,6 +26,8 @@ void recorder_free(struct recorder *r); /* closes the transcript */
 
 const char *recorder_name(const struct recorder *r); /* of the transcript, or "" */
 
+const char *recorder_path(const struct recorder *r); /* the same; NULL = none */
+
 /* Gives m its id, parent and time, and records it. */
 void recorder_add(struct recorder *r, struct message *m);
 /* The message that was added last is taken back. */
@@ -33,12 +36,26 @@ void recorder_withdraw(struct recorder *r, const struct message *m);
  * the program dies before, the message is still there. */
 void recorder_withdraw_later(struct recorder *r, const struct message *m);
 
+/* The conversation goes back to this message (0 = its beginning): what comes next is its child. The
+ * first record that is written tells. */
+void recorder_set_tip(struct recorder *r, int64_t tip);
+int64_t recorder_tip(struct recorder *r);
+/* The same as a record of its own: that branch is the conversation again. */
+void recorder_branch(struct recorder *r, int64_t tip);
+
+/* When the file is synced to the disk: never, with each message, with each partial record too. The
+ * default is messages. */
+void recorder_set_sync(struct recorder *r, enum run_sync sync);
+
 /* An answer begins. settings: recorded with it; a reference is not taken. */
 void recorder_begin(struct recorder *r, const json_t *settings);
 /* Text of the running answer, and then the token that it came with. */
 void recorder_reasoning(struct recorder *r, const char *text, size_t n);
 void recorder_content(struct recorder *r, const char *text, size_t n);
 void recorder_token(struct recorder *r, int32_t id, bool reasoning);
+/* Held: partial records wait, for tokens that were recorded elsewhere before. Letting go writes. */
+void recorder_hold(struct recorder *r, bool held);
+void recorder_flush(struct recorder *r); /* writes the partial record now */
 /* To be called about once a second: writes what has waited too long. */
 void recorder_tick(struct recorder *r);
 /* The answer as it ended, in place of its partial records. Sets m's id and parent. */

@@ -10,6 +10,8 @@ enum ui_graph { UI_GRAPH_AUTO, UI_GRAPH_BRAILLE, UI_GRAPH_BLOCK, UI_GRAPH_ASCII 
 enum ui_theme { UI_THEME_AUTO, UI_THEME_DARK, UI_THEME_LIGHT, UI_THEME_MONO };
 enum ui_notify { UI_NOTIFY_AUTO, UI_NOTIFY_BELL, UI_NOTIFY_OSC, UI_NOTIFY_OFF };
 
+enum run_sync { RUN_SYNC_MESSAGES, RUN_SYNC_PARTIALS, RUN_SYNC_NEVER };
+
 #define UI_MAX_PANES 8
 
 struct ui_config {
@@ -28,6 +30,11 @@ struct run_config {
     bool ignore_stop;
     const char *session_name;   /* NULL = a new one named by the time (chat), none (batch) */
     const char *profile_name;   /* for display */
+    uint32_t states_keep;       /* saved states of a session; 0 = none */
+    uint64_t states_disk;       /* bytes of the states of all sessions */
+    double save_every;          /* seconds between states within an answer or a prompt; 0 = none */
+    enum run_sync sync;         /* of the transcript */
+    bool continue_answer;       /* batch: the session's last answer goes on */
     struct ui_config ui;
     void *owned;                /* strings; freed by run_config_free() */
 };

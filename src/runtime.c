@@ -109,9 +109,26 @@ enum k3_status runtime_load(struct runtime *rt, const struct run_config *cfg,
     return timeline_open(&rt->line, rt->engine, rt->tok, &cfg->sampling, err);
 }
 
+enum k3_status runtime_use_states(struct runtime *rt, const struct run_config *cfg,
+                                  const char *transcript, states_notice_fn notice, void *ud,
+                                  struct k3_error *err)
+{
+    const struct states_limits limits = {.keep = cfg->states_keep, .disk = cfg->states_disk};
+    if (transcript == NULL)
+        return K3_OK;
+    rt->states = states_open(transcript, &limits, notice, ud, err);
+    if (rt->states == NULL)
+        return err->status;
+    rt->line.states = rt->states;
+    rt->line.save_every = cfg->save_every;
+    return K3_OK;
+}
+
 void runtime_close(struct runtime *rt)
 {
     timeline_close(&rt->line);
+    states_close(rt->states);
+    rt->states = NULL;
     k3_close(rt->engine);
     k3_tokenizer_close(rt->tok);
     rt->engine = NULL;

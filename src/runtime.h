@@ -9,6 +9,7 @@ struct runtime {
     k3_engine *engine;
     k3_tokenizer *tok;       /* NULL when none was asked for */
     struct timeline line;
+    struct states *states;   /* NULL when there are none */
     char dir[4096];          /* of the checkpoint */
     char name[128];          /* the folder's last part, or "demo" */
     bool demo;               /* the built-in model: its words are noise */
@@ -32,6 +33,10 @@ struct runtime_needs {
 enum k3_status runtime_load(struct runtime *rt, const struct run_config *cfg,
                             const struct runtime_needs *needs,
                             const struct runtime_listener *listen, struct k3_error *err);
+/* From now on the timeline saves its state beside this transcript and looks there. NULL: no. */
+enum k3_status runtime_use_states(struct runtime *rt, const struct run_config *cfg,
+                                  const char *transcript, states_notice_fn notice, void *ud,
+                                  struct k3_error *err);
 void runtime_close(struct runtime *rt);
 
 #endif

@@ -93,13 +93,14 @@ static enum session_role role_of(const struct message *m)
                                           : ROLE_SYSTEM;
 }
 
-void session_emit_message(struct session *s, const struct message *m)
+void session_emit_message(struct session *s, const struct message *m, size_t index)
 {
     size_t len = 0, reasoning_len = 0;
     const char *text = message_text(m, "content", &len);
     const char *reasoning = message_text(m, "reasoning_content", &reasoning_len);
     struct session_event ev = {.kind = EVENT_MESSAGE,
                                .role = role_of(m),
+                               .index = (uint32_t)index,
                                .text = text_copy(text, len),
                                .len = len,
                                .time = m->time,
@@ -205,18 +206,24 @@ void session_set_thinking(struct session *s, const char *effort)
 
 /* ---- the queue --------------------------------------------------------------------------- */
 
-enum k3_status session_send(struct session *s, const char *text, size_t len, struct k3_error *err)
+static void free_work(struct queued_message *q)
 {
-    if (len == 0)
-        return k3_fail(err, K3_USAGE, "the message is empty");
+    free(q->text);
+    free(q);
+}
+
+static enum k3_status enqueue(struct session *s, const struct queued_message *work,
+                              struct k3_error *err)
+{
     struct queued_message *q = malloc(sizeof *q);
-    char *copy = text_copy(text, len);
-    if (q == NULL || copy == NULL) {
+    char *copy = work->text == NULL ? NULL : text_copy(work->text, work->len);
+    if (q == NULL || (work->text != NULL && copy == NULL)) {
         free(q);
         free(copy);
-        return k3_fail_memory(err, "the message", len);
+        return k3_fail_memory(err, "the message", work->len);
     }
-    *q = (struct queued_message){.text = copy, .len = len};
+    *q = *work;
+    q->text = copy;
     pthread_mutex_lock(&s->lock);
     const bool failed = s->state.phase == PHASE_FAILED;
     if (!failed) {
@@ -229,9 +236,36 @@ enum k3_status session_send(struct session *s, const char *text, size_t len, str
     pthread_mutex_unlock(&s->lock);
     if (!failed)
         return K3_OK;
-    free(copy);
-    free(q);
+    free_work(q);
     return k3_fail(err, K3_FAILED, "there is no model to answer: loading it has failed");
+}
+
+enum k3_status session_send(struct session *s, const char *text, size_t len, struct k3_error *err)
+{
+    if (len == 0)
+        return k3_fail(err, K3_USAGE, "the message is empty");
+    const struct queued_message work = {.kind = WORK_SEND, .text = (char *)text, .len = len};
+    return enqueue(s, &work, err);
+}
+
+enum k3_status session_continue(struct session *s, struct k3_error *err)
+{
+    return enqueue(s, &(struct queued_message){.kind = WORK_CONTINUE}, err);
+}
+
+enum k3_status session_regenerate(struct session *s, struct k3_error *err)
+{
+    return enqueue(s, &(struct queued_message){.kind = WORK_REGENERATE}, err);
+}
+
+enum k3_status session_edit(struct session *s, uint32_t index, const char *text, size_t len,
+                            struct k3_error *err)
+{
+    if (len == 0)
+        return k3_fail(err, K3_USAGE, "the message is empty");
+    const struct queued_message work = {
+        .kind = WORK_EDIT, .index = index, .text = (char *)text, .len = len};
+    return enqueue(s, &work, err);
 }
 
 size_t session_queued(struct session *s)
@@ -239,7 +273,7 @@ size_t session_queued(struct session *s)
     size_t n = 0;
     pthread_mutex_lock(&s->lock);
     for (const struct queued_message *q = s->queue; q != NULL; q = q->next)
-        n++;
+        n += q->kind == WORK_SEND;
     pthread_mutex_unlock(&s->lock);
     return n;
 }
@@ -249,14 +283,16 @@ char *session_unqueue(struct session *s, size_t *len)
     char *text = NULL;
     *len = 0;
     pthread_mutex_lock(&s->lock);
-    if (s->queue != NULL) {
-        struct queued_message **at = &s->queue;
-        while ((*at)->next != NULL)
-            at = &(*at)->next;
-        text = (*at)->text;
-        *len = (*at)->len;
-        free(*at);
-        *at = NULL;
+    struct queued_message **newest = NULL;
+    for (struct queued_message **at = &s->queue; *at != NULL; at = &(*at)->next)
+        if ((*at)->kind == WORK_SEND)
+            newest = at;
+    if (newest != NULL) {
+        struct queued_message *q = *newest;
+        *newest = q->next;
+        text = q->text;
+        *len = q->len;
+        free(q);
     }
     pthread_mutex_unlock(&s->lock);
     return text;
@@ -298,6 +334,8 @@ static void put_state(const struct session *s, double now, struct session_status
     out->p95_step_seconds = s->pace.p95;
     out->position = st->position;
     out->context = st->context;
+    out->reread_tokens = st->reread_tokens;
+    out->reread_seconds = st->reread_tokens > 0 ? st->reread_seconds : 0;
     out->demo = st->demo;
     memcpy(out->model_name, st->model_name, sizeof out->model_name);
 }
@@ -389,11 +427,12 @@ static void show_history(struct session *s)
     const struct conversation *c = &s->conversation;
     for (size_t i = 0; i < c->n; i++)
         if (i + 1 < c->n || strcmp(message_role(&c->v[i]), "user") != 0)
-            session_emit_message(s, &c->v[i]);
+            session_emit_message(s, &c->v[i], i);
     if (c->n > 0 && c->v[c->n - 1].unfinished) {
         char note[128];
         const int n = snprintf(note, sizeof note,
-                               "the last answer was interrupted after %u tokens; they are kept",
+                               "the last answer was interrupted after %u tokens; they are kept, "
+                               "and /continue goes on with it",
                                (unsigned)c->v[c->n - 1].tokens);
         session_emit_text(s, EVENT_NOTICE, note, (size_t)n);
     }
@@ -414,6 +453,7 @@ static enum k3_status open_transcript(struct session *s, struct k3_error *err)
     free(notice);
     if (s->rec == NULL)
         return err->status;
+    recorder_set_sync(s->rec, s->cfg->sync);
     show_history(s);
     return K3_OK;
 }
@@ -444,8 +484,7 @@ static void free_session(struct session *s)
         session_event_free(&ev);
     while (s->queue != NULL) {
         struct queued_message *next = s->queue->next;
-        free(s->queue->text);
-        free(s->queue);
+        free_work(s->queue);
         s->queue = next;
     }
     close(s->pipe[0]);
@@ -530,6 +569,8 @@ static void save_queue(struct session *s)
 {
     struct buffer all = {0};
     for (const struct queued_message *q = s->queue; q != NULL; q = q->next) {
+        if (q->text == NULL)
+            continue;
         if (all.n > 0)
             buffer_add(&all, "\n\n", 2);
         buffer_add(&all, q->text, q->len);

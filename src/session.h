@@ -52,11 +52,14 @@ enum session_event_kind {
     EVENT_WITHDRAWN,  /* cancelled before any output: text is the user's message, for the editor */
     EVENT_NOTICE,     /* one line for the person (torn transcript line cut off, demo model, ...) */
     EVENT_ERROR,      /* text says what; fatal: phase is FAILED afterwards */
+    EVENT_DROPPED,    /* the messages from `index` on leave the conversation: something else comes in
+                       * their place (an edited message, another answer, the same one going on) */
 };
 
 struct session_event {
     enum session_event_kind kind;
     enum session_role role;       /* MESSAGE */
+    uint32_t index;               /* MESSAGE, ANSWER, DROPPED: place in the conversation, from 0 */
     char *text;                   /* of all kinds that speak; MESSAGE: the content */
     size_t len;
     char *reasoning;              /* MESSAGE of an assistant; may be NULL */
@@ -84,6 +87,9 @@ struct session_status {
     double step_seconds;          /* age of the decode step under way; 0 = none */
     double last_step_seconds, mean_step_seconds, p95_step_seconds; /* 0 = no sample yet */
     uint32_t position, context;   /* tokens in the timeline, and room */
+    uint32_t reread_tokens;       /* of the loaded conversation, that no saved state covers: the next
+                                   * message pays for them; 0 = none, or paid */
+    double reread_seconds;        /* what that will take; < 0 = not known */
     struct step_stats totals;     /* decode steps since start, summed */
     struct k3_metrics metrics;    /* the engine's own counters, layer progress included */
     struct k3_plan plan;          /* zero before the engine has planned */
@@ -108,6 +114,21 @@ bool session_get_layer(struct session *s, uint32_t layer, struct k3_layer_counts
 /* Queues a user message (copied). It may be sent in any phase but FAILED; messages are answered in
  * order. */
 enum k3_status session_send(struct session *s, const char *text, size_t len, struct k3_error *err);
+
+/* The three below are queued like messages, and carried out in order; what cannot be done then is
+ * told by EVENT_NOTICE. Each ends as a message does: EVENT_DROPPED, then the events of an answer; when
+ * nothing comes of it (cancelled before any output), EVENT_MESSAGE brings back what was dropped. The
+ * transcript keeps every branch.
+ *
+ * continue: the last answer, cut off by a cancel, its length or the end of the program, goes on from
+ * its last token with the settings it was begun with: its text comes again, then what is new. */
+enum k3_status session_continue(struct session *s, struct k3_error *err);
+/* regenerate: another answer to the last message, by today's settings and the next seed. */
+enum k3_status session_regenerate(struct session *s, struct k3_error *err);
+/* edit: the user message at `index` (of EVENT_MESSAGE) is replaced by this text and answered. */
+enum k3_status session_edit(struct session *s, uint32_t index, const char *text, size_t len,
+                            struct k3_error *err);
+
 size_t session_queued(struct session *s);       /* messages waiting their turn */
 /* Takes the newest queued message back; malloc'ed, or NULL when none is queued. */
 char *session_unqueue(struct session *s, size_t *len);

@@ -17,9 +17,13 @@ struct event_node {
     struct session_event ev;
 };
 
+enum work_kind { WORK_SEND, WORK_CONTINUE, WORK_REGENERATE, WORK_EDIT };
+
 struct queued_message {
     struct queued_message *next;
-    char *text;
+    enum work_kind kind;
+    uint32_t index;               /* EDIT */
+    char *text;                   /* SEND, EDIT; else NULL */
     size_t len;
 };
 
@@ -34,6 +38,8 @@ struct session_state {
     uint32_t answer_tokens, reasoning_tokens;
     double step_since;            /* 0 = no step is under way */
     uint32_t position, context;
+    uint32_t reread_tokens;
+    double reread_seconds;
     char model_name[128];
     bool demo;
 };
@@ -63,6 +69,7 @@ struct session {
     struct runtime rt;
     struct conversation conversation;
     struct recorder *rec;         /* any thread, once it is there */
+    double read_pace;             /* seconds a token of a prompt takes; 0 = not known */
 };
 
 /* All of these take the lock. */
@@ -74,8 +81,13 @@ void session_set_detail(struct session *s, const char *detail);
 void session_poke(struct session *s);
 char *text_copy(const char *text, size_t len); /* zero-terminated beyond len; NULL on no memory */
 
-/* Emits EVENT_MESSAGE for a message of the conversation. */
-void session_emit_message(struct session *s, const struct message *m);
+/* Emits EVENT_MESSAGE for message number `index` of the conversation. */
+void session_emit_message(struct session *s, const struct message *m, size_t index);
+
+/* turn.c: one piece of work from the queue, from its first event to PHASE_IDLE. */
+void turn_run(struct session *s, const struct queued_message *work, enum k3_thinking thinking);
+/* What the loaded conversation will cost before the next answer: told, and put into the state. */
+void turn_tell_reread(struct session *s);
 
 void *engine_thread_main(void *session);
 

@@ -282,6 +282,41 @@ static enum k3_status set_seed(struct request *r, const char *v, struct k3_error
     return take_u64(v, 0, INT64_MAX, &r->run.sampling.seed, err);
 }
 
+static void turn_sampling_on(struct request *r)
+{
+    r->run.sampling.greedy = r->run.sampling.temperature == 0;
+}
+
+static enum k3_status set_top_k(struct request *r, const char *v, struct k3_error *err)
+{
+    turn_sampling_on(r);
+    return take_u32(v, 0, CONTEXT_MAX, &r->run.sampling.top_k, err);
+}
+
+static enum k3_status set_min_p(struct request *r, const char *v, struct k3_error *err)
+{
+    double p = 0;
+    if (take_real(v, &p, err) != K3_OK)
+        return err->status;
+    if (p < 0 || p > 1)
+        return bad(err, v, "out of range: 0 (off) to 1");
+    turn_sampling_on(r);
+    r->run.sampling.min_p = (float)p;
+    return K3_OK;
+}
+
+static enum k3_status set_penalty(struct request *r, const char *v, struct k3_error *err)
+{
+    double p = 0;
+    if (take_real(v, &p, err) != K3_OK)
+        return err->status;
+    if (p < 0.01 || p > 100)
+        return bad(err, v, "out of range: 0.01 to 100; 1 is off");
+    turn_sampling_on(r);
+    r->run.sampling.repetition_penalty = (float)p;
+    return K3_OK;
+}
+
 static enum k3_status set_max_tokens(struct request *r, const char *v, struct k3_error *err)
 {
     return take_u32(v, 1, CONTEXT_MAX, &r->run.max_tokens, err);
@@ -292,6 +327,39 @@ static enum k3_status set_session(struct request *r, const char *v, struct k3_er
     if (transcript_check_name(v, err) != K3_OK)
         return err->status;
     return keep(r, v, &r->run.session_name, err);
+}
+
+static enum k3_status set_states(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_u32(v, 0, 1000, &r->run.states_keep, err);
+}
+
+static enum k3_status set_state_disk(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_size(v, 0, &r->run.states_disk, err);
+}
+
+static enum k3_status set_state_every(struct request *r, const char *v, struct k3_error *err)
+{
+    double minutes = 0;
+    if (take_real(v, &minutes, err) != K3_OK)
+        return err->status;
+    if (minutes < 0 || minutes > 100000)
+        return bad(err, v, "out of range: minutes, 0 (off) to 100000");
+    r->run.save_every = 60 * minutes;
+    return K3_OK;
+}
+
+static enum k3_status set_sync(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"messages", RUN_SYNC_MESSAGES},
+                                        {"partials", RUN_SYNC_PARTIALS},
+                                        {"never", RUN_SYNC_NEVER}};
+    int sync = 0;
+    if (TAKE_WORD(v, words, &sync, err) != K3_OK)
+        return err->status;
+    r->run.sync = (enum run_sync)sync;
+    return K3_OK;
 }
 
 /* ---- batch ------------------------------------------------------------------------------- */
@@ -339,6 +407,12 @@ static enum k3_status set_prompt_file(struct request *r, const char *v, struct k
 static enum k3_status set_chat(struct request *r, const char *v, struct k3_error *err)
 {
     return set_prompt(r, v, PROMPT_CHAT, "--chat", err);
+}
+
+static enum k3_status set_continue(struct request *r, const char *v, struct k3_error *err)
+{
+    r->run.continue_answer = true;
+    return set_prompt(r, v, PROMPT_CONTINUE, "--continue", err);
 }
 
 static enum k3_status set_ignore_stop(struct request *r, const char *v, struct k3_error *err)
@@ -470,11 +544,27 @@ const struct setting settings[] = {
      FOR_BOTH, SHAPE_ONE, set_temperature},
     {"top-p", "generation.top_p", "P", "draw from the smallest set of this probability", FOR_BOTH,
      SHAPE_ONE, set_top_p},
+    {"top-k", "generation.top_k", "N", "draw from the N most likely (0: all)", FOR_BOTH, SHAPE_ONE,
+     set_top_k},
+    {"min-p", "generation.min_p", "P", "leave out what is less likely than P times the likeliest",
+     FOR_BOTH, SHAPE_ONE, set_min_p},
+    {"repetition-penalty", "generation.repetition_penalty", "X",
+     "make tokens that are there already less likely (1: off)", FOR_BOTH, SHAPE_ONE, set_penalty},
     {"seed", "generation.seed", "N", "draw with this seed (0); the same seed, the same answer",
      FOR_BOTH, SHAPE_ONE, set_seed},
     {"max-tokens", "generation.max_tokens", "N", "longest answer (chat 1024, batch 64)", FOR_BOTH,
      SHAPE_ONE, set_max_tokens},
     {"session", NULL, "NAME", "transcript to continue or create", FOR_BOTH, SHAPE_ONE, set_session},
+
+    {"states", "session.states", "N", "saved states of a session that stay on disk (3); 0: none",
+     FOR_BOTH, SHAPE_ONE, set_states},
+    {"state-disk", "session.state_disk", "SIZE", "disk for the states of all sessions (8GB)",
+     FOR_BOTH, SHAPE_ONE, set_state_disk},
+    {"state-every", "session.state_every", "MINUTES",
+     "save the state within an answer that often (30); 0: at its end only", FOR_BOTH, SHAPE_ONE,
+     set_state_every},
+    {NULL, "session.sync", "WHEN", "sync the transcript with: messages, partials or never", 0,
+     SHAPE_ONE, set_sync},
 
     {"batch", NULL, NULL, "one run without a screen", FOR_BATCH, SHAPE_ONE, set_batch},
     {"ids", NULL, "1,2,3", "prompt as token ids; no tokenizer is loaded", FOR_BATCH, SHAPE_ONE,
@@ -484,6 +574,8 @@ const struct setting settings[] = {
     {"prompt-file", NULL, "FILE", "the same from a file", FOR_BATCH, SHAPE_ONE, set_prompt_file},
     {"chat", NULL, "FILE", "messages to answer: one JSON object per line, or a JSON array",
      FOR_BATCH, SHAPE_ONE, set_chat},
+    {"continue", NULL, NULL, "go on with the last answer of --session, or answer its last message",
+     FOR_BATCH, SHAPE_ONE, set_continue},
     {"ignore-stop", NULL, NULL, "go on past the stop ids", FOR_BATCH, SHAPE_ONE, set_ignore_stop},
     {"teacher-force", NULL, NULL, "no generation: the most likely id after every position",
      FOR_BATCH, SHAPE_ONE, set_teacher_force},

@@ -24,6 +24,7 @@ enum prompt_kind {
     PROMPT_TEXT,
     PROMPT_TEXT_FILE,
     PROMPT_CHAT,      /* text names a file of messages */
+    PROMPT_CONTINUE,  /* what the session leaves open */
 };
 
 struct batch_request {

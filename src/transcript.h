@@ -11,12 +11,17 @@
  *    "reasoning_content":"...","ids":[...],"finish":"stop","tokens":40,"reasoning_tokens":12,
  *    "seconds":...,"settings":{...},"figures":{...}}
  *   {"type":"cancel","id":3,"time":T}
+ *   {"type":"branch","tip":2,"time":T}
+ *   {"type":"rename","from":"OLD","to":"NEW","time":T}
  *
  * Ids rise. `parent` is the message before (null: none), so that the conversation is the chain from
  * the last message back to the first; a message that is edited later becomes a second child of the
  * same parent. A partial record holds what came since the one before it ("from" = tokens before;
  * reasoning_tokens alone counts from the start); the message of the same id replaces its partials.
- * "cancel" takes a message back that got no answer. Times are seconds since the epoch.
+ * "cancel" takes a message back that got no answer. An answer that is generated again, or continued
+ * after its end, becomes a second child of the message before it as well; "branch" goes back to
+ * another branch: its tip is the conversation's last message from there on. "rename" tells what the
+ * file was called before. Times are seconds since the epoch.
  *
  * A last line without its line break, or one that is no JSON, is torn: it is cut off, with a notice
  * and a copy in NAME.jsonl.torn, before anything is appended. Anything else that is wrong is an

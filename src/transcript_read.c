@@ -157,6 +157,17 @@ static json_t *strip_meta(const json_t *rec)
     return body;
 }
 
+/* A reference to what stands under `field`; NULL when there is nothing. */
+static enum k3_status get_object(struct reading *rd, const json_t *rec, const char *field,
+                                 json_t **out)
+{
+    json_t *j = json_object_get(rec, field);
+    if (j != NULL && !json_is_object(j))
+        return FAIL_LINE(rd, "'%s' is no object", field);
+    *out = json_incref(j);
+    return K3_OK;
+}
+
 static enum k3_status fill_message(struct reading *rd, const json_t *rec, struct message *m)
 {
     if (!json_is_string(json_object_get(rec, "role")))
@@ -167,7 +178,9 @@ static enum k3_status fill_message(struct reading *rd, const json_t *rec, struct
     m->seconds = json_number_value(seconds);
     if (add_ids(rd, rec, &m->ids) != K3_OK || get_count(rd, rec, "tokens", &m->tokens) != K3_OK ||
         get_count(rd, rec, "reasoning_tokens", &m->reasoning_tokens) != K3_OK ||
-        get_finish(rd, rec, &m->finish) != K3_OK)
+        get_finish(rd, rec, &m->finish) != K3_OK ||
+        get_object(rd, rec, "settings", &m->settings) != K3_OK ||
+        get_object(rd, rec, "figures", &m->figures) != K3_OK)
         return rd->err->status;
     m->body = strip_meta(rec);
     return m->body == NULL ? k3_fail_memory(rd->err, rd->path, 0) : K3_OK;
@@ -219,12 +232,17 @@ static enum k3_status add_text(struct reading *rd, const json_t *rec, const char
 }
 
 /* The first partial record of an answer makes its entry. */
-static enum k3_status begin_partial(struct reading *rd, struct message *m)
+static enum k3_status begin_partial(struct reading *rd, const json_t *rec, struct message *m)
 {
     m->unfinished = true;
     m->finish = FINISH_CANCELLED;
+    if (get_object(rd, rec, "settings", &m->settings) != K3_OK)
+        return rd->err->status;
     m->body = body_new("assistant", "", 0, rd->err);
-    return m->body == NULL ? rd->err->status : add_entry(rd, m);
+    if (m->body != NULL)
+        return add_entry(rd, m);
+    message_free(m);
+    return rd->err->status;
 }
 
 static enum k3_status take_partial(struct reading *rd, const json_t *rec)
@@ -235,7 +253,7 @@ static enum k3_status take_partial(struct reading *rd, const json_t *rec)
         get_int(rd, rec, "from", 0, UINT32_MAX, &from) != K3_OK)
         return rd->err->status;
     const struct message at = place;
-    if (find(rd, at.id) == NULL && begin_partial(rd, &place) != K3_OK)
+    if (find(rd, at.id) == NULL && begin_partial(rd, rec, &place) != K3_OK)
         return rd->err->status;
     struct message *m = &find(rd, at.id)->m;
     if (!m->unfinished || m->parent != at.parent)
@@ -267,6 +285,26 @@ static enum k3_status take_cancel(struct reading *rd, const json_t *rec)
     return K3_OK;
 }
 
+/* Another message is the conversation's last from here on; 0 = none. */
+static enum k3_status take_branch(struct reading *rd, const json_t *rec)
+{
+    int64_t tip = 0;
+    if (get_int(rd, rec, "tip", 0, INT64_MAX, &tip) != K3_OK)
+        return rd->err->status;
+    if (tip != 0 && find(rd, tip) == NULL)
+        return FAIL_LINE(rd, "'tip' %lld is no earlier message", (long long)tip);
+    rd->tip = tip;
+    return K3_OK;
+}
+
+/* For the person who reads the file: the name is the file's. */
+static enum k3_status take_rename(struct reading *rd, const json_t *rec)
+{
+    if (!json_is_string(json_object_get(rec, "from")) || !json_is_string(json_object_get(rec, "to")))
+        return FAIL_LINE(rd, "'from' or 'to' is missing or no string");
+    return K3_OK;
+}
+
 static const struct record_kind {
     const char *type;
     enum k3_status (*take)(struct reading *, const json_t *);
@@ -274,6 +312,8 @@ static const struct record_kind {
     {"message", take_message},
     {"partial", take_partial},
     {"cancel", take_cancel},
+    {"branch", take_branch},
+    {"rename", take_rename},
 };
 
 static enum k3_status take_record(struct reading *rd, const json_t *rec)
@@ -322,6 +362,7 @@ static enum k3_status build(struct reading *rd, struct conversation *c)
             struct message copy = chain[i]->m; /* the entry's parts move into the conversation */
             chain[i]->m.body = NULL;
             chain[i]->m.ids = (struct k3_ids){0};
+            chain[i]->m.settings = chain[i]->m.figures = NULL;
             status = conversation_push(c, &copy, rd->err);
         }
     free(chain);

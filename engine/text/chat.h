@@ -106,4 +106,13 @@ enum k3_channel k3_chat_parser_channel(const k3_chat_parser *p); /* where text g
 enum k3_status k3_chat_parser_finish(k3_chat_parser *p, struct k3_answer *out,
                                      struct k3_error *err);
 
+/* An earlier answer as the model generated it, for a prompt that goes on behind it: appends to *out
+ * the ids up to the <|sep|> of close(message) or to the first stop token, without a tag that is cut
+ * off, and then what a whole message still needs, <|end_of_msg|> excepted. `start` is the channel
+ * the answer began in. *answer: what it parses to, to be freed. *kept is false (and *out as before)
+ * when it ends inside a tool call: such an answer can only be rendered anew. */
+enum k3_status k3_chat_keep(const k3_tokenizer *t, enum k3_channel start, const int32_t *ids,
+                            size_t n, struct k3_ids *out, struct k3_answer *answer, bool *kept,
+                            struct k3_error *err);
+
 #endif

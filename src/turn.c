@@ -1,0 +1,471 @@
+/* turn.c - one answer on the engine thread: to a new message, to an edited one, a second one, or the
+ * rest of one that was cut off. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer.h"
+#include "clock.h"
+#include "report.h"
+#include "session_internal.h"
+
+/* Reading again fewer tokens than this is not worth a word. */
+#define REREAD_LEAST 32u
+
+struct turn {
+    struct session *s;
+    struct answer_maker with;
+    struct k3_ids prompt;
+    struct step_stats prefill, steps;
+    uint32_t reused;
+    struct answer answer;
+    double began;             /* the answer, on the monotonic clock */
+    uint32_t most;            /* tokens to generate */
+    const struct message *base; /* the answer that goes on, among those put aside; or NULL */
+    struct conversation aside; /* taken out of the conversation for this turn, the last one first */
+    int64_t old_tip;
+};
+
+static void notice(struct session *s, const char *text)
+{
+    session_emit_text(s, EVENT_NOTICE, text, strlen(text));
+}
+
+/* ---- what reading costs ------------------------------------------------------------------ */
+
+static void say_cost(struct session *s, size_t tokens, const char *why)
+{
+    char text[256], time[32];
+    const int n = snprintf(text, sizeof text, "%zu tokens to read again%s", tokens, why);
+    if (s->read_pace > 0 && n > 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, ", about %s",
+                 report_time(time, sizeof time, s->read_pace * (double)tokens));
+    notice(s, text);
+}
+
+/* Seconds per token of the last prompt whose figures are recorded; 0 = none. */
+static double recorded_pace(const struct conversation *c)
+{
+    for (size_t i = c->n; i-- > 0;) {
+        const json_t *f = c->v[i].figures;
+        const json_int_t read = json_integer_value(json_object_get(f, "prompt_tokens")) -
+                                json_integer_value(json_object_get(f, "reused_tokens"));
+        const double seconds = json_number_value(json_object_get(f, "prefill_s"));
+        if (read > 0 && seconds > 0)
+            return seconds / (double)read;
+    }
+    return 0;
+}
+
+void turn_tell_reread(struct session *s)
+{
+    struct k3_ids ids = {0};
+    struct k3_error err = {0};
+    if (s->conversation.n == 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    const enum k3_thinking thinking = s->thinking;
+    pthread_mutex_unlock(&s->lock);
+    s->read_pace = recorded_pace(&s->conversation);
+    if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK) {
+        const size_t again = ids.n - timeline_reusable(&s->rt.line, ids.v, ids.n);
+        pthread_mutex_lock(&s->lock);
+        s->state.reread_tokens = again < REREAD_LEAST ? 0 : (uint32_t)again;
+        s->state.reread_seconds = s->read_pace > 0 ? s->read_pace * (double)again : -1;
+        pthread_mutex_unlock(&s->lock);
+        if (again >= REREAD_LEAST)
+            say_cost(s, again, " before the next answer");
+    }
+    k3_ids_free(&ids);
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+/* A phase of the running turn; a cancel that has been asked for stays on show. */
+static void turn_phase(struct session *s, enum session_phase phase)
+{
+    if (!atomic_load(&s->cancel))
+        session_set_phase(s, phase);
+}
+
+static void on_reasoning(void *ud, const char *text, size_t len)
+{
+    session_emit_text(((struct turn *)ud)->s, EVENT_REASONING, text, len);
+}
+
+static void on_content(void *ud, const char *text, size_t len)
+{
+    session_emit_text(((struct turn *)ud)->s, EVENT_CONTENT, text, len);
+}
+
+static void note_step(struct turn *t, const struct step_stats *stats)
+{
+    struct session *s = t->s;
+    pthread_mutex_lock(&s->lock);
+    s->state.answer_tokens = (uint32_t)t->answer.ids.n;
+    s->state.reasoning_tokens = t->answer.reasoning_tokens;
+    s->state.position = (uint32_t)s->rt.line.fed.n;
+    s->state.step_since = 0;
+    stats_add(&s->totals, stats);
+    if (stats->tokens > 0) /* the first token's forward pass was the prompt's */
+        pace_add(&s->pace, stats->seconds);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Recorded first: a state that is ahead of the transcript would be of no use. */
+static void save_on_the_way(struct turn *t)
+{
+    if (!timeline_save_due(&t->s->rt.line))
+        return;
+    recorder_flush(t->s->rec);
+    timeline_save_now(&t->s->rt.line);
+}
+
+static void on_token(void *ud, int32_t id, bool stop, const struct step_stats *stats,
+                     const float *logits)
+{
+    (void)stop;
+    (void)logits;
+    struct turn *t = ud;
+    answer_token(&t->answer, id);
+    stats_add(&t->steps, stats);
+    note_step(t, stats);
+    session_emit(t->s, (struct session_event){.kind = EVENT_STEP, .token = id, .step = *stats});
+    turn_phase(t->s, answer_thinks(&t->answer) ? PHASE_THINKING : PHASE_ANSWERING);
+    save_on_the_way(t);
+}
+
+static void on_step(void *ud)
+{
+    struct session *s = ((struct turn *)ud)->s;
+    pthread_mutex_lock(&s->lock);
+    s->state.step_since = clock_now();
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* From here on a cancel is meant for this turn. */
+static void begin_turn(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!s->quit) {
+        atomic_store(&s->cancel, false);
+        k3_clear_cancel(s->rt.engine);
+    }
+    s->state.answer_tokens = s->state.reasoning_tokens = 0;
+    s->state.prompt_total = 0;
+    pthread_mutex_unlock(&s->lock);
+    turn_phase(s, PHASE_READING);
+}
+
+static void note_prompt(struct session *s, uint64_t tokens)
+{
+    struct k3_metrics m;
+    k3_get_metrics(s->rt.engine, &m);
+    pthread_mutex_lock(&s->lock);
+    s->state.prompt_total = tokens;
+    s->state.prompt_base = m.tokens;
+    s->state.phase_since = clock_now();
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The conversation, and what there is already of an answer that goes on. */
+static enum k3_status make_prompt(struct turn *t, struct k3_error *err)
+{
+    struct session *s = t->s;
+    enum k3_status status =
+        conversation_encode(&s->conversation, t->with.thinking, s->rt.tok, &t->prompt, err);
+    for (size_t i = 0; status == K3_OK && t->base != NULL && i < t->base->ids.n; i++)
+        status = k3_ids_push(&t->prompt, t->base->ids.v[i], err);
+    return status;
+}
+
+static void note_read(struct turn *t, enum k3_status status)
+{
+    struct session *s = t->s;
+    pthread_mutex_lock(&s->lock);
+    s->state.position = (uint32_t)s->rt.line.fed.n;
+    if (status == K3_OK)
+        s->state.reread_tokens = 0;
+    pthread_mutex_unlock(&s->lock);
+    if (t->prefill.tokens > 0)
+        s->read_pace = t->prefill.seconds / t->prefill.tokens;
+}
+
+static enum k3_status read_prompt(struct turn *t, struct k3_error *err)
+{
+    struct session *s = t->s;
+    struct timeline *line = &s->rt.line;
+    if (make_prompt(t, err) != K3_OK)
+        return err->status;
+    const size_t known = line->fed.n < t->prompt.n ? line->fed.n : t->prompt.n;
+    const size_t best = timeline_reusable(line, t->prompt.v, t->prompt.n);
+    if (known >= best + REREAD_LEAST)
+        say_cost(s, known - best, "");
+    note_prompt(s, t->prompt.n - best);
+    const enum k3_status status =
+        timeline_read(line, t->prompt.v, t->prompt.n, NULL, NULL, &t->prefill, &t->reused, err);
+    note_read(t, status);
+    if (status != K3_OK)
+        return status;
+    timeline_keep(line);
+    session_emit(s, (struct session_event){.kind = EVENT_PREFILL, .step = t->prefill});
+    return K3_OK;
+}
+
+/* ---- answering --------------------------------------------------------------------------- */
+
+static enum k3_status begin_answer(struct turn *t, struct k3_error *err)
+{
+    struct session *s = t->s;
+    t->answer.reasoning = on_reasoning;
+    t->answer.content = on_content;
+    t->answer.ud = t;
+    t->began = clock_now();
+    json_t *settings = answer_settings(&t->with);
+    const enum k3_status status =
+        answer_begin(&t->answer, s->rt.tok, s->rec, t->with.thinking, settings, err);
+    json_decref(settings);
+    if (status != K3_OK)
+        return status;
+    session_emit(s, (struct session_event){.kind = EVENT_ANSWER,
+                                           .index = (uint32_t)s->conversation.n,
+                                           .time = t->answer.time});
+    if (t->base != NULL) {
+        answer_replay(&t->answer, &t->base->ids);
+        t->began -= t->base->seconds;
+    }
+    return K3_OK;
+}
+
+/* The message is made, recorded and put into the conversation; then the state is saved. */
+static enum k3_status end_answer(struct turn *t, enum session_finish finish, struct k3_error *err)
+{
+    struct session *s = t->s;
+    struct message m;
+    session_set_phase(s, PHASE_SAVING);
+    json_t *figures =
+        answer_figures((uint32_t)t->prompt.n, t->reused, &t->prefill, &t->steps);
+    const enum k3_status status =
+        answer_end(&t->answer, finish, clock_now() - t->began, figures, &m, err);
+    json_decref(figures);
+    if (status != K3_OK)
+        return status;
+    session_emit(s, (struct session_event){.kind = EVENT_ANSWER_END,
+                                           .role = ROLE_ASSISTANT,
+                                           .tokens = m.tokens,
+                                           .reasoning_tokens = m.reasoning_tokens,
+                                           .seconds = m.seconds,
+                                           .finish = finish});
+    timeline_keep(&s->rt.line);
+    return conversation_push(&s->conversation, &m, err);
+}
+
+/* Reads and answers. *output: something was generated. */
+static enum k3_status run_turn(struct turn *t, bool *output, struct k3_error *err)
+{
+    struct session *s = t->s;
+    *output = false;
+    if (read_prompt(t, err) != K3_OK || begin_answer(t, err) != K3_OK)
+        return err->status;
+    struct generation g = {.max_tokens = t->most,
+                           .ignore_stop = s->cfg->ignore_stop,
+                           .cancel = &s->cancel,
+                           .token = on_token,
+                           .step = on_step,
+                           .ud = t};
+    s->rt.line.sampling = t->with.sampling;
+    turn_phase(s, answer_thinks(&t->answer) ? PHASE_THINKING : PHASE_ANSWERING);
+    const enum k3_status status = timeline_generate(&s->rt.line, &g, err);
+    if (g.tokens == 0)
+        return status == K3_OK ? k3_fail(err, K3_CANCELLED, "cancelled") : status;
+    *output = true;
+    struct k3_error end_err = {0};
+    if (end_answer(t, g.finish, &end_err) != K3_OK && status == K3_OK) {
+        *err = end_err;
+        return err->status;
+    }
+    if (g.context_full)
+        notice(s, "the context is full: this conversation has no room for more (--context N makes "
+                  "more, /new begins another)");
+    return status;
+}
+
+/* ---- the conversation around it ---------------------------------------------------------- */
+
+/* No output: the user's message leaves the conversation and goes back to the editor. When the
+ * session is being closed it stays in the transcript, and the next start gives it back. */
+static bool withdraw(struct session *s)
+{
+    struct message m = conversation_pop(&s->conversation);
+    size_t len = 0;
+    const char *text = message_text(&m, "content", &len);
+    pthread_mutex_lock(&s->lock);
+    const bool quit = s->quit;
+    pthread_mutex_unlock(&s->lock);
+    if (!quit)
+        recorder_withdraw(s->rec, &m);
+    session_emit_text(s, EVENT_WITHDRAWN, text, len);
+    message_free(&m);
+    return !quit;
+}
+
+/* The user's message goes into the conversation, the transcript and onto the screen. */
+static enum k3_status take_message(struct session *s, const char *text, size_t len,
+                                   struct k3_error *err)
+{
+    struct message m = {.body = body_new("user", text, len, err)};
+    if (m.body == NULL)
+        return err->status;
+    recorder_add(s->rec, &m);
+    session_emit_message(s, &m, s->conversation.n);
+    return conversation_push(&s->conversation, &m, err);
+}
+
+/* The messages from `index` on make way. */
+static enum k3_status put_aside(struct turn *t, size_t index, struct k3_error *err)
+{
+    struct session *s = t->s;
+    struct conversation *c = &s->conversation;
+    t->old_tip = recorder_tip(s->rec);
+    while (c->n > index) {
+        struct message m = conversation_pop(c);
+        if (conversation_push(&t->aside, &m, err) != K3_OK)
+            return err->status;
+    }
+    recorder_set_tip(s->rec, index == 0 ? 0 : c->v[index - 1].id);
+    session_emit(s, (struct session_event){.kind = EVENT_DROPPED, .index = (uint32_t)index});
+    return K3_OK;
+}
+
+/* Nothing came of it: everything is as before, in the transcript too. */
+static void put_back(struct turn *t)
+{
+    struct session *s = t->s;
+    struct k3_error err = {0};
+    if (t->aside.n == 0)
+        return;
+    while (t->aside.n > 0) {
+        struct message m = conversation_pop(&t->aside);
+        session_emit_message(s, &m, s->conversation.n);
+        if (conversation_push(&s->conversation, &m, &err) != K3_OK)
+            session_emit_text(s, EVENT_ERROR, err.message, strlen(err.message));
+    }
+    recorder_branch(s->rec, t->old_tip);
+}
+
+/* ---- the four kinds of work -------------------------------------------------------------- */
+
+static enum k3_status send_message(struct turn *t, const struct queued_message *w,
+                                   struct k3_error *err)
+{
+    bool output = false;
+    if (take_message(t->s, w->text, w->len, err) != K3_OK)
+        return err->status;
+    const enum k3_status status = run_turn(t, &output, err);
+    if (!output && withdraw(t->s))
+        put_back(t);
+    return status;
+}
+
+static enum k3_status edit_message(struct turn *t, const struct queued_message *w,
+                                   struct k3_error *err)
+{
+    const struct conversation *c = &t->s->conversation;
+    if (w->index >= c->n || strcmp(message_role(&c->v[w->index]), "user") != 0) {
+        notice(t->s, "there is no such message of yours to edit");
+        session_emit_text(t->s, EVENT_WITHDRAWN, w->text, w->len);
+        return K3_OK;
+    }
+    if (put_aside(t, w->index, err) != K3_OK)
+        return err->status;
+    return send_message(t, w, err);
+}
+
+/* The last message, when it is an answer; else NULL. */
+static const struct message *last_answer(const struct session *s)
+{
+    const struct conversation *c = &s->conversation;
+    const struct message *m = c->n == 0 ? NULL : &c->v[c->n - 1];
+    return m != NULL && strcmp(message_role(m), "assistant") == 0 ? m : NULL;
+}
+
+static enum k3_status answer_again(struct turn *t, struct k3_error *err)
+{
+    bool output = false;
+    if (put_aside(t, t->s->conversation.n - 1, err) != K3_OK)
+        return err->status;
+    if (t->base != NULL)
+        t->base = &t->aside.v[0];
+    const enum k3_status status = run_turn(t, &output, err);
+    if (!output)
+        put_back(t);
+    return status;
+}
+
+/* The same seed would give the same answer. */
+static enum k3_status regenerate(struct turn *t, struct k3_error *err)
+{
+    const struct message *m = last_answer(t->s);
+    if (m == NULL) {
+        notice(t->s, "there is no answer that could be given again");
+        return K3_OK;
+    }
+    struct answer_maker old = t->with;
+    answer_settings_read(m->settings, &old);
+    if (t->with.sampling.greedy && old.sampling.greedy && old.thinking == t->with.thinking)
+        notice(t->s, "without a temperature the same answer comes again");
+    t->with.sampling.seed = (old.sampling.seed + 1) & INT64_MAX;
+    return answer_again(t, err);
+}
+
+static enum k3_status go_on(struct turn *t, struct k3_error *err)
+{
+    const struct message *m = last_answer(t->s);
+    if (m == NULL || m->finish == FINISH_STOP || m->ids.n == 0) {
+        notice(t->s, m == NULL ? "there is no answer to go on with"
+                               : "the last answer is complete; there is nothing to go on with");
+        return K3_OK;
+    }
+    if (!answer_settings_read(m->settings, &t->with))
+        notice(t->s, "the answer was begun by another model or version; it goes on with this one");
+    t->most = answer_room(m, &t->with);
+    t->base = m;
+    return answer_again(t, err);
+}
+
+static enum k3_status do_work(struct turn *t, const struct queued_message *w, struct k3_error *err)
+{
+    switch (w->kind) {
+    case WORK_SEND: return send_message(t, w, err);
+    case WORK_EDIT: return edit_message(t, w, err);
+    case WORK_REGENERATE: return regenerate(t, err);
+    case WORK_CONTINUE: return go_on(t, err);
+    }
+    return K3_OK;
+}
+
+void turn_run(struct session *s, const struct queued_message *work, enum k3_thinking thinking)
+{
+    struct k3_error err = {0};
+    const uint32_t most = s->cfg->max_tokens != 0 ? s->cfg->max_tokens : CHAT_MAX_TOKENS;
+    struct turn t = {.s = s,
+                     .most = most,
+                     .with = {.model = s->rt.name,
+                              .profile = s->cfg->profile_name,
+                              .fingerprint = k3_get_fingerprint(s->rt.engine),
+                              .thinking = thinking,
+                              .sampling = s->cfg->sampling,
+                              .max_tokens = most}};
+    begin_turn(s);
+    const enum k3_status status = do_work(&t, work, &err);
+    if (status != K3_OK && status != K3_CANCELLED)
+        session_emit_text(s, EVENT_ERROR, err.message, strlen(err.message));
+    answer_free(&t.answer);
+    conversation_free(&t.aside);
+    k3_ids_free(&t.prompt);
+    session_set_phase(s, PHASE_IDLE);
+}
