@@ -35,7 +35,7 @@
 struct session {
     struct session_status st;
     char *in;          /* bytes of the control pipe not yet carried out */
-    size_t len, cap;
+    size_t len, cap, done; /* done: of them, carried out after all */
     char *queue[64];
     size_t n_queue;
     struct k3_layer_counts layers[512];
@@ -299,6 +299,10 @@ int session_fd(const struct session *s)
 
 static void read_control(struct session *s)
 {
+    if (s->done > 0)
+        memmove(s->in, s->in + s->done, s->len - s->done);
+    s->len -= s->done;
+    s->done = 0;
     for (;;) {
         if (s->cap - s->len < 65536) {
             s->cap = s->cap * 2 + 131072;
@@ -322,18 +326,21 @@ static void read_control(struct session *s)
 
 bool session_next_event(struct session *s, struct session_event *ev)
 {
-    read_control(s);
-    char *nl;
-    while (s->len > 0 && (nl = memchr(s->in, '\n', s->len))) {
+    for (;;) {
+        char *nl = s->len > s->done ? memchr(s->in + s->done, '\n', s->len - s->done) : NULL;
+        if (!nl) {
+            const size_t before = s->len - s->done;
+            read_control(s);
+            if (s->len == before)
+                return false;
+            continue;
+        }
+        char *line = s->in + s->done;
         *nl = '\0';
-        const bool event = carry_out(s->in, ev);
-        const size_t used = (size_t)(nl + 1 - s->in);
-        memmove(s->in, s->in + used, s->len - used);
-        s->len -= used;
-        if (event)
+        s->done = (size_t)(nl + 1 - s->in);
+        if (carry_out(line, ev))
             return true;
     }
-    return false;
 }
 
 void session_get_status(struct session *s, struct session_status *out)

@@ -325,7 +325,10 @@ void app_key(struct app *a, const struct key_event *ev)
         a->hint[0] = '\0';
         editor_begin_paste(&a->editor);
         break;
-    case KEY_PASTE_TEXT: editor_insert(&a->editor, ev->text, ev->len); break;
+    case KEY_PASTE_TEXT:
+        editor_insert(&a->editor, ev->text, ev->len);
+        a->model_news = true; /* a long one is drawn now and then, not piece by piece */
+        return;
     case KEY_PASTE_END: editor_end_paste(&a->editor); break;
     case KEY_FOCUS_IN: a->focused = true; break;
     case KEY_FOCUS_OUT: a->focused = false; break;

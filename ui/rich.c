@@ -89,42 +89,61 @@ struct wrapper {
     bool keep_blanks; /* blanks at the break belong to the row they follow */
 };
 
+/* Where a row under construction could be broken. */
+struct breaks {
+    bool any;
+    size_t end, next; /* the row's end, the next one's start */
+};
+
+/* Letters and signs of ASCII, the most of most texts, without the machinery of clusters: moves p
+ * over those that fit and returns the column after them. */
+static unsigned skip_plain(const struct wrapper *w, size_t *p, unsigned col, unsigned width)
+{
+    const char *s = w->s;
+    while (col < width && *p + 1 < w->end && s[*p] > ' ' && s[*p] < 0x7F &&
+           (unsigned char)s[*p + 1] < 0x80) {
+        col++;
+        ++*p;
+    }
+    return col;
+}
+
 /* Finds the end of the row that starts at `at` with `width` columns; *next is where the one after
  * it starts. */
 static size_t row_end(const struct wrapper *w, size_t at, unsigned width, size_t *next)
 {
     unsigned col = 0;
-    size_t p = at, break_end = 0, break_next = 0;
-    bool has_break = false, after_wide = false, in_blank = false;
+    size_t p = at;
+    struct breaks b = {false, 0, 0};
+    bool after_wide = false, in_blank = false;
     struct glyph g;
     while (glyph_next(w->s + p, w->end - p, &g)) {
         const bool blank = g.kind == GLYPH_SPACE || g.kind == GLYPH_TAB;
         const unsigned cols = glyph_cols(&g, col);
         const bool wide = g.cols >= 2 && g.kind == GLYPH_TEXT;
-        if (!blank && p > at && !in_blank && (after_wide || wide) &&
-            !stays_with_previous(g.first)) {
-            has_break = true;
-            break_end = break_next = p;
-        }
+        if (!blank && p > at && !in_blank && (after_wide || wide) && !stays_with_previous(g.first))
+            b = (struct breaks){true, p, p};
         const bool hangs = blank && !w->verbatim && (!w->keep_blanks || col + cols <= width + 1);
         if (col + cols > width && p > at && !hangs) {
-            if (!has_break || w->verbatim)
-                break_end = break_next = p;
-            *next = break_next;
-            return break_end;
+            if (!b.any || w->verbatim)
+                b.end = b.next = p;
+            *next = b.next;
+            return b.end;
         }
         if (blank && p > at && !in_blank)
-            break_end = p;
+            b.end = p;
         col += cols;
         p += g.bytes;
         if (blank) {
-            has_break = true;
-            break_next = p;
+            b.any = true;
+            b.next = p;
             if (p == at + g.bytes || w->keep_blanks)
-                break_end = p;
+                b.end = p;
         }
         in_blank = blank;
         after_wide = wide;
+        if (!blank && !wide)
+            col = skip_plain(w, &p, col, width);
     }
     *next = w->end;
     return w->end;
