@@ -1,0 +1,559 @@
+/* test_kernels.c - the numeric contract: the scalar set against the rules themselves, every other
+ * set against the scalar one, byte for byte. The math functions have test_kernels_math.c. */
+#include <config.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "kernel_cases.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static const enum k3_isa isas[] = {K3_ISA_SCALAR, K3_ISA_AVX2, K3_ISA_AVX512, K3_ISA_NEON};
+
+/* Every set of this CPU in turn. */
+#define FOR_SETS(k)                                                                                \
+    for (size_t set_ = 0; set_ < COUNT(isas); set_++)                                              \
+        for (const struct k3_kernels *k = k3_kernels_get(isas[set_]); k; k = NULL)
+
+static uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+/* The same bits, or NaN both. */
+static bool same(float a, float b)
+{
+    return bits_of(a) == bits_of(b) || (a != a && b != b);
+}
+
+static void assert_same(const char *set, const char *what, size_t i, float got, float want)
+{
+    if (!same(got, want))
+        fail_msg("%s, %s, element %zu: %a (%08x) instead of %a (%08x)", set, what, i, (double)got,
+                 bits_of(got), (double)want, bits_of(want));
+}
+
+static void *need(size_t bytes)
+{
+    void *p = calloc(bytes + 1, 1);
+    assert_non_null(p);
+    return p;
+}
+
+/* ---- all sets alike ------------------------------------------------------------------------ */
+
+struct results {
+    float *values;
+    size_t n, room, at;
+    const char *set;
+};
+
+static void record(void *ud, const char *kernel, const char *shape, const float *out, size_t n)
+{
+    (void)kernel, (void)shape;
+    struct results *r = ud;
+    if (r->n + n > r->room) {
+        r->room = (r->room + n) * 2;
+        r->values = realloc(r->values, r->room * sizeof *r->values);
+        assert_non_null(r->values);
+    }
+    memcpy(r->values + r->n, out, n * sizeof *out);
+    r->n += n;
+}
+
+static void compare(void *ud, const char *kernel, const char *shape, const float *out, size_t n)
+{
+    struct results *r = ud;
+    char what[160];
+    snprintf(what, sizeof what, "%s %s", kernel, shape);
+    assert_true(r->at + n <= r->n);
+    for (size_t i = 0; i < n; i++)
+        assert_same(r->set, what, i, out[i], r->values[r->at + i]);
+    r->at += n;
+}
+
+static void sets_equal_scalar(void **state)
+{
+    (void)state;
+    struct results r = {.n = 0};
+    kernel_cases_run(k3_kernels_get(K3_ISA_SCALAR), record, &r);
+    assert_true(r.n > 1000000);
+    FOR_SETS(k) {
+        r.at = 0;
+        r.set = k->name;
+        kernel_cases_run(k, compare, &r);
+        assert_int_equal(r.at, r.n);
+    }
+    free(r.values);
+}
+
+static void dispatch(void **state)
+{
+    (void)state;
+    assert_string_equal(k3_kernels_get(K3_ISA_SCALAR)->name, "scalar");
+    const struct k3_kernels *best = k3_kernels_get(K3_ISA_AUTO);
+    assert_non_null(best);
+    const struct k3_kernels *last = NULL;
+    FOR_SETS(k)
+        last = k;
+    assert_ptr_equal(best, last);
+}
+
+/* ---- the rules of sums ------------------------------------------------------------------------ */
+
+static float tree(const float l[16])
+{
+    return (((l[0] + l[8]) + (l[4] + l[12])) + ((l[2] + l[10]) + (l[6] + l[14]))) +
+           (((l[1] + l[9]) + (l[5] + l[13])) + ((l[3] + l[11]) + (l[7] + l[15])));
+}
+
+static void lanes_fold_in_a_fixed_tree(void **state)
+{
+    (void)state;
+    struct kernel_rng rng = {7};
+    float x[16], one[16];
+    for (int round = 0; round < 1000; round++) {
+        kernel_fill(&rng, INPUTS_PLAIN, x, 16);
+        for (int i = 0; i < 16; i++) {
+            one[i] = 1.0f;
+            x[i] *= round % 2 ? 1.0f : (float)(1 << i);
+        }
+        FOR_SETS(k) {
+            float y[2];
+            assert_same(k->name, "dot", 0, k->dot(x, one, 16), tree(x));
+            k->gemm_f32(y, 1, x, 1, 16, one, 16, 1);
+            assert_same(k->name, "gemm_f32", 0, y[0], tree(x));
+        }
+    }
+}
+
+/* Lane j sees the elements j, j + 16, j + 32 in this order: 2^24 + 1 - 2^24 is 0 and not 1. */
+static void lanes_take_rising_order(void **state)
+{
+    (void)state;
+    float x[48], one[48];
+    for (int i = 0; i < 48; i++)
+        one[i] = 1.0f;
+    for (int lane = 0; lane < 16; lane++) {
+        memset(x, 0, sizeof x);
+        x[lane] = 0x1p24f;
+        x[lane + 16] = 1.0f;
+        x[lane + 32] = -0x1p24f;
+        FOR_SETS(k)
+            assert_same(k->name, "rising", (size_t)lane, k->dot(x, one, 48), 0.0f);
+        x[lane + 16] = -0x1p24f;
+        x[lane + 32] = 1.0f;
+        FOR_SETS(k)
+            assert_same(k->name, "other order", (size_t)lane, k->dot(x, one, 48), 1.0f);
+    }
+}
+
+/* (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 when fused and 0 when the product is rounded first. */
+static void products_are_fused(void **state)
+{
+    (void)state;
+    const float a = 0x1.001p0f, minus = -0x1.002p0f, w[2] = {minus, a}, x[2] = {1.0f, a};
+    const float *rows[2] = {&w[0], &w[1]};
+    float lanes_w[32] = {0}, lanes_x[32] = {0}, y[2];
+    lanes_w[3] = minus, lanes_x[3] = 1.0f, lanes_w[19] = a, lanes_x[19] = a;
+    FOR_SETS(k) {
+        assert_same(k->name, "dot", 0, k->dot(lanes_w, lanes_x, 32), 0x1p-24f);
+        k->gemm_f32(y, 1, lanes_w, 1, 32, lanes_x, 32, 1);
+        assert_same(k->name, "gemm_f32", 0, y[0], 0x1p-24f);
+        k->gemm_t_f32(y, 1, w, 1, 2, 1, x, 2, 1);
+        assert_same(k->name, "gemm_t_f32", 0, y[0], 0x1p-24f);
+        k->weighted_sum(y, x, rows, 2, 1);
+        assert_same(k->name, "weighted_sum", 0, y[0], 0x1p-24f);
+    }
+}
+
+static void columns_take_rising_order(void **state)
+{
+    (void)state;
+    float w[3][20], y[20];
+    const float x[3] = {1.0f, 1.0f, 1.0f}, *rows[3] = {w[0], w[1], w[2]};
+    for (int c = 0; c < 20; c++) {
+        w[0][c] = 0x1p24f;
+        w[1][c] = c % 2 ? 1.0f : -0x1p24f;
+        w[2][c] = c % 2 ? -0x1p24f : 1.0f;
+    }
+    FOR_SETS(k) {
+        k->gemm_t_f32(y, 20, w, 20, 3, 20, x, 3, 1);
+        for (size_t c = 0; c < 20; c++)
+            assert_same(k->name, "gemm_t_f32", c, y[c], c % 2 ? 0.0f : 1.0f);
+        k->weighted_sum(y, x, rows, 3, 20);
+        for (size_t c = 0; c < 20; c++)
+            assert_same(k->name, "weighted_sum", c, y[c], c % 2 ? 0.0f : 1.0f);
+    }
+}
+
+/* ---- cut at will ---------------------------------------------------------------------------- */
+
+/* A product in one call and cut into single tokens and uneven runs of rows. */
+static void cutting_changes_nothing(void **state)
+{
+    (void)state;
+    enum { ROWS = 37, COLS = 1184, TOKENS = 70 };
+    struct kernel_rng rng = {11};
+    uint8_t *w = need(ROWS * COLS * 4), *scale = need(ROWS * COLS / 32);
+    float *x = need(TOKENS * COLS * 4), *all = need(TOKENS * ROWS * 4), *cut = need(ROWS * 4);
+    kernel_fill(&rng, INPUTS_PLAIN, x, TOKENS * COLS);
+    for (size_t i = 0; i < ROWS * COLS; i++) { /* BF16 and F32 of moderate size */
+        const uint32_t r = (uint32_t)kernel_random(&rng);
+        memcpy(w + 4 * i, &(uint32_t){(r & 0x83ff83ffu) | 0x3c003c00u}, 4);
+    }
+    for (size_t i = 0; i < ROWS * COLS / 32; i++)
+        scale[i] = (uint8_t)(120 + kernel_random(&rng) % 8);
+    FOR_SETS(k)
+        for (int f = 0; f < 3; f++)
+            for (size_t tokens = 1; tokens <= TOKENS; tokens += tokens < 20 ? 1 : 25) {
+                const size_t bytes = f == 0 ? COLS * 4 : f == 1 ? COLS * 2 : COLS / 2;
+                static const size_t edges[] = {0, 1, 4, 21, 22, 37};
+                if (f < 2)
+                    (f ? k->gemm_bf16 : k->gemm_f32)(all, ROWS, w, ROWS, COLS, x, COLS, tokens);
+                else
+                    k->gemm_mxfp4(all, ROWS, w, scale, ROWS, COLS, x, COLS, tokens);
+                for (size_t t = 0; t < tokens; t++) {
+                    for (size_t e = 0; e + 1 < COUNT(edges); e++) {
+                        const size_t r = edges[e], n = edges[e + 1] - r;
+                        const float *xt = x + t * COLS;
+                        if (f < 2)
+                            (f ? k->gemm_bf16 : k->gemm_f32)(cut + r, ROWS, w + r * bytes, n, COLS,
+                                                             xt, COLS, 1);
+                        else
+                            k->gemm_mxfp4(cut + r, ROWS, w + r * bytes, scale + r * (COLS / 32), n,
+                                          COLS, xt, COLS, 1);
+                    }
+                    for (size_t r = 0; r < ROWS; r++)
+                        assert_same(k->name, "cut", r, cut[r], all[t * ROWS + r]);
+                }
+            }
+    free(w), free(scale), free(x), free(all), free(cut);
+}
+
+/* ---- formats ---------------------------------------------------------------------------------- */
+
+static const double e2m1[16] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6};
+
+/* Every nibble at every scale, through unit vectors. */
+static void mxfp4_is_exact(void **state)
+{
+    (void)state;
+    enum { GROUPS = 255 };
+    uint8_t packed[GROUPS * 16], scale[GROUPS];
+    float unit[32 * 32] = {0}, *y = need(32 * GROUPS * sizeof *y);
+    for (size_t g = 0; g < GROUPS; g++) {
+        scale[g] = (uint8_t)g;
+        for (size_t b = 0; b < 16; b++) /* element 2b is nibble b, element 2b + 1 is 15 - b */
+            packed[g * 16 + b] = (uint8_t)(b | (15 - b) << 4);
+    }
+    for (size_t t = 0; t < 32; t++)
+        unit[t * 32 + t] = 1.0f;
+    FOR_SETS(k) {
+        k->gemm_mxfp4(y, GROUPS, packed, scale, GROUPS, 32, unit, 32, 32);
+        for (size_t t = 0; t < 32; t++)
+            for (size_t g = 0; g < GROUPS; g++) {
+                const double v = e2m1[t % 2 ? 15 - t / 2 : t / 2];
+                const float want = (float)ldexp(v, (int)g - 127);
+                /* From 2^126 on, 4 and 6 overflow, and 0 times infinity spoils the group. */
+                if (g < 253 && y[t * GROUPS + g] != want)
+                    fail_msg("%s: code %zu, scale %zu: %a instead of %a", k->name, t, g,
+                             (double)y[t * GROUPS + g], (double)want);
+            }
+    }
+    free(y);
+}
+
+/* Compressed weights give the bits of the same weights as F32. */
+static void formats_agree(void **state)
+{
+    (void)state;
+    enum { ROWS = 19, COLS = 3584, TOKENS = 5 };
+    struct kernel_rng rng = {13};
+    uint8_t *packed = need(ROWS * COLS / 2), *scale = need(ROWS * COLS / 32);
+    uint16_t *half = need(ROWS * COLS * 2);
+    float *plain = need(ROWS * COLS * 4), *wide = need(ROWS * COLS * 4);
+    float *x = need(TOKENS * COLS * 4), *y = need(TOKENS * ROWS * 4), *z = need(TOKENS * ROWS * 4);
+    kernel_fill(&rng, INPUTS_PLAIN, x, TOKENS * COLS);
+    for (size_t i = 0; i < ROWS * COLS / 2; i++)
+        packed[i] = (uint8_t)kernel_random(&rng);
+    for (size_t i = 0; i < ROWS * COLS / 32; i++)
+        scale[i] = (uint8_t)(kernel_random(&rng) % 135);
+    for (size_t i = 0; i < ROWS * COLS; i++) {
+        const unsigned nibble = packed[i / 2] >> (i % 2 * 4) & 15u;
+        plain[i] = (float)ldexp(e2m1[nibble], scale[i / 32] - 127);
+        half[i] = (uint16_t)(kernel_random(&rng) & 0xbfffu);
+        const uint32_t bits = (uint32_t)half[i] << 16;
+        memcpy(&wide[i], &bits, sizeof bits);
+    }
+    FOR_SETS(k) {
+        k->gemm_mxfp4(y, ROWS, packed, scale, ROWS, COLS, x, COLS, TOKENS);
+        k->gemm_f32(z, ROWS, plain, ROWS, COLS, x, COLS, TOKENS);
+        for (size_t i = 0; i < TOKENS * ROWS; i++)
+            assert_same(k->name, "MXFP4 and F32", i, y[i], z[i]);
+        k->gemm_bf16(y, ROWS, half, ROWS, COLS, x, COLS, TOKENS);
+        k->gemm_f32(z, ROWS, wide, ROWS, COLS, x, COLS, TOKENS);
+        for (size_t i = 0; i < TOKENS * ROWS; i++)
+            assert_same(k->name, "BF16 and F32", i, y[i], z[i]);
+    }
+    free(packed), free(scale), free(half), free(plain), free(wide), free(x), free(y), free(z);
+}
+
+/* The numbers of an array in the file, or a failed test. */
+static double *numbers(const json_t *root, const char *key, size_t want)
+{
+    const json_t *list = json_object_get(json_object_get(root, key), "data");
+    /* rows of rows or one flat list */
+    const json_t *first = json_array_get(list, 0);
+    const size_t width = json_is_array(first) ? json_array_size(first) : 1;
+    double *out = need(want * sizeof *out);
+    assert_int_equal(json_array_size(list) * width, want);
+    for (size_t i = 0; i < want; i++) {
+        const json_t *v = json_array_get(list, i / width);
+        out[i] = json_number_value(json_is_array(first) ? json_array_get(v, i % width) : v);
+    }
+    return out;
+}
+
+/* Bytes of the released checkpoint: a row of 3584 is 112 rows of one group, so 32 unit vectors give
+ * every weight. */
+static void released_bytes_decode(void **state)
+{
+    (void)state;
+    enum { ROWS = 64, COLS = 3584, GROUPS = ROWS * COLS / 32 };
+    char path[4096];
+    const char *shared = getenv("K3_SHARED");
+    snprintf(path, sizeof path, "%s/oracle/real-mxfp4.json", shared ? shared : "");
+    json_t *root = json_load_file(path, 0, NULL);
+    if (!root) {
+        print_message("# no %s: released bytes not checked\n", path);
+        skip();
+    }
+    double *packed = numbers(root, "packed", ROWS * COLS / 2);
+    double *scales = numbers(root, "scales", GROUPS), *want = numbers(root, "expected", ROWS * COLS);
+    json_decref(root);
+    uint8_t *w = need(ROWS * COLS / 2), *s = need(GROUPS);
+    for (size_t i = 0; i < ROWS * COLS / 2; i++)
+        w[i] = (uint8_t)packed[i];
+    for (size_t i = 0; i < GROUPS; i++)
+        s[i] = (uint8_t)scales[i];
+    float unit[32 * 32] = {0}, *y = need(32 * GROUPS * sizeof *y);
+    for (size_t t = 0; t < 32; t++)
+        unit[t * 32 + t] = 1.0f;
+    FOR_SETS(k)
+        for (size_t tokens = 1; tokens <= 32; tokens += 31) { /* directly and widened */
+            k->gemm_mxfp4(y, GROUPS, w, s, GROUPS, 32, unit, 32, tokens);
+            for (size_t i = 0; i < ROWS * COLS; i++)
+                if (i % 32 < tokens)
+                    assert_true((double)y[i % 32 * GROUPS + i / 32] == want[i]);
+        }
+    free(packed), free(scales), free(want), free(w), free(s), free(y);
+}
+
+/* ---- kernels against their formulas ------------------------------------------------------------ */
+
+static void assert_near(const char *set, const char *what, double got, double want, double tolerance)
+{
+    if (!(fabs(got - want) <= tolerance))
+        fail_msg("%s, %s: %.9g instead of %.9g", set, what, got, want);
+}
+
+static double sigma(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static void norms_follow_their_formulas(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    struct kernel_rng rng = {17};
+    float x[N], w[N], y[N];
+    double squares = 0;
+    kernel_fill(&rng, INPUTS_PLAIN, x, N);
+    kernel_fill(&rng, INPUTS_PLAIN, w, N);
+    for (int i = 0; i < N; i++)
+        squares += (double)x[i] * x[i];
+    FOR_SETS(k) {
+        k->rms_norm(y, x, w, N, 0.01f);
+        for (int i = 0; i < N; i++)
+            assert_near(k->name, "rms_norm", y[i], w[i] * x[i] / sqrt(squares / N + 0.01), 1e-6);
+        memcpy(y, x, sizeof y);
+        k->l2_norm(y, N, 0.01f);
+        for (int i = 0; i < N; i++)
+            assert_near(k->name, "l2_norm", y[i], x[i] / sqrt(squares + 0.01), 1e-7);
+        assert_near(k->name, "sum_squares", k->sum_squares(x, N), squares, 1e-4);
+    }
+}
+
+static void softmax_follows_its_formula(void **state)
+{
+    (void)state;
+    enum { N = 777 };
+    struct kernel_rng rng = {19};
+    float x[N], y[N];
+    double top = -INFINITY, sum = 0;
+    kernel_fill(&rng, INPUTS_PLAIN, x, N);
+    for (int i = 0; i < N; i++)
+        top = fmax(top, 30.0 * x[i]);
+    for (int i = 0; i < N; i++)
+        sum += exp(30.0 * x[i] - top);
+    FOR_SETS(k) {
+        memcpy(y, x, sizeof y);
+        k->softmax(y, N, 30.0f);
+        for (int i = 0; i < N; i++)
+            assert_near(k->name, "softmax", y[i], exp(30.0 * x[i] - top) / sum, 1e-6);
+        y[0] = 5.0f;
+        k->softmax(y, 1, 3.0f);
+        assert_same(k->name, "softmax of one", 0, y[0], 1.0f);
+    }
+}
+
+static void situ_and_decay_follow_their_formulas(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    float g[N], u[N], y[N], bias[N];
+    for (int i = 0; i < N; i++) {
+        g[i] = (float)(i - N / 2) * 0.25f;
+        u[i] = (float)(i * 37 % N - N / 2) * 0.75f;
+        bias[i] = (float)(i % 7) * 0.125f;
+    }
+    FOR_SETS(k) {
+        k->situ_glu(y, g, u, N, 4.0f, 25.0f);
+        for (int i = 0; i < N; i++)
+            assert_near(k->name, "situ_glu", y[i],
+                        4 * tanh(g[i] / 4.0) * sigma(g[i]) * 25 * tanh(u[i] / 25.0), 2e-5);
+        k->kda_decay(y, g, bias, 1.5f, -5.0f, N);
+        for (int i = 0; i < N; i++)
+            assert_near(k->name, "kda_decay", y[i], exp(-5 * sigma(1.5 * ((double)g[i] + bias[i]))),
+                        1e-6);
+    }
+}
+
+/* Small whole numbers, so every step is exact: the history moves, the newest tap is the last. */
+static void conv_keeps_its_history(void **state)
+{
+    (void)state;
+    enum { C = 19, TAPS = 4, STEPS = 7 };
+    float w[TAPS * C], x[STEPS][C];
+    for (int i = 0; i < TAPS * C; i++)
+        w[i] = (float)(i % 5 - 2);
+    for (int s = 0; s < STEPS; s++)
+        for (int c = 0; c < C; c++)
+            x[s][c] = (float)((s * 3 + c) % 7 - 3);
+    FOR_SETS(k) {
+        float history[(TAPS - 1) * C] = {0}, y[C], gate[C];
+        for (int s = 0; s < STEPS; s++) {
+            memcpy(y, x[s], sizeof y);
+            k->conv_silu(y, history, y, w, C, TAPS);
+            for (int c = 0; c < C; c++) {
+                float sum = 0;
+                for (int t = 0; t < TAPS; t++)
+                    sum += s + t >= TAPS - 1 ? w[t * C + c] * x[s + t - (TAPS - 1)][c] : 0;
+                k->logistic(gate, &sum, 1);
+                assert_near(k->name, "conv_silu", y[c], sum * gate[0], 0);
+            }
+        }
+    }
+}
+
+/* Dyadic numbers, so every step is exact. */
+static void kda_decays_reads_writes_reads(void **state)
+{
+    (void)state;
+    enum { D = 18 };
+    float q[D], key[D], v[D], alpha[D], start[D * D];
+    double S[D][D], out[D];
+    for (int i = 0; i < D; i++) {
+        q[i] = (float)(i % 3 - 1);
+        key[i] = (float)(i % 4 == 1);
+        v[i] = (float)(i % 5 - 2);
+        alpha[i] = i % 2 ? 0.5f : 0.25f;
+        for (int j = 0; j < D; j++)
+            start[i * D + j] = (float)((i * 5 + j * 3) % 9 - 4);
+    }
+    for (int j = 0; j < D; j++) {
+        double read = 0;
+        for (int i = 0; i < D; i++) {
+            S[i][j] = (double)start[i * D + j] * alpha[i];
+            read += S[i][j] * key[i];
+        }
+        out[j] = 0;
+        for (int i = 0; i < D; i++) {
+            S[i][j] += key[i] * (0.5 * (v[j] - read));
+            out[j] += S[i][j] * (q[i] * 0.25);
+        }
+    }
+    FOR_SETS(k) {
+        float got[D * D], o[D];
+        memcpy(got, start, sizeof got);
+        k->kda_step(got, o, q, key, v, alpha, 0.5f, 0.25f, D);
+        for (int i = 0; i < D * D; i++)
+            assert_near(k->name, "kda_step state", got[i], S[i / D][i % D], 0);
+        for (int j = 0; j < D; j++)
+            assert_near(k->name, "kda_step output", o[j], out[j], 0);
+    }
+}
+
+static void argmax_takes_the_first(void **state)
+{
+    (void)state;
+    float x[50];
+    FOR_SETS(k) {
+        for (size_t i = 0; i < COUNT(x); i++)
+            x[i] = (float)(i % 10);
+        assert_int_equal(k->argmax(x, 50), 9);
+        x[40] = 9.5f;
+        assert_int_equal(k->argmax(x, 50), 40);
+        assert_int_equal(k->argmax(x, 40), 9);
+        x[3] = NAN;
+        assert_int_equal(k->argmax(x, 50), 40);
+        assert_int_equal(k->argmax(x + 3, 1), 0);
+        for (size_t i = 0; i < COUNT(x); i++)
+            x[i] = -INFINITY;
+        assert_int_equal(k->argmax(x, 50), 0);
+        x[0] = NAN;
+        assert_int_equal(k->argmax(x, 50), 1);
+        for (size_t i = 0; i < COUNT(x); i++)
+            x[i] = i < 20 ? -0.0f : 0.0f;
+        assert_int_equal(k->argmax(x, 50), 0);
+        for (size_t i = 0; i < COUNT(x); i++)
+            x[i] = NAN;
+        assert_int_equal(k->argmax(x, 50), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dispatch),
+        cmocka_unit_test(lanes_fold_in_a_fixed_tree),
+        cmocka_unit_test(lanes_take_rising_order),
+        cmocka_unit_test(products_are_fused),
+        cmocka_unit_test(columns_take_rising_order),
+        cmocka_unit_test(cutting_changes_nothing),
+        cmocka_unit_test(mxfp4_is_exact),
+        cmocka_unit_test(formats_agree),
+        cmocka_unit_test(released_bytes_decode),
+        cmocka_unit_test(norms_follow_their_formulas),
+        cmocka_unit_test(softmax_follows_its_formula),
+        cmocka_unit_test(situ_and_decay_follow_their_formulas),
+        cmocka_unit_test(conv_keeps_its_history),
+        cmocka_unit_test(kda_decays_reads_writes_reads),
+        cmocka_unit_test(argmax_takes_the_first),
+        cmocka_unit_test(sets_equal_scalar),
+    };
+    return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
+}
