@@ -53,7 +53,7 @@ static void run_bf16(const struct bench_unit *u)
     size_t r, n;
     share(u, &r, &n);
     u->k->gemm_bf16(u->data->y + r, LARGEST, ring(u, u->rows * cols * 2) + r * cols * 2, n, cols,
-                    u->data->x, BENCH_WIDEST, u->batch);
+                    u->data->x, cols, u->batch);
 }
 
 static void run_f32(const struct bench_unit *u)
@@ -62,7 +62,7 @@ static void run_f32(const struct bench_unit *u)
     size_t r, n;
     share(u, &r, &n);
     u->k->gemm_f32(u->data->y + r, LARGEST, ring(u, u->rows * cols * 4) + r * cols * 4, n, cols,
-                   u->data->x, BENCH_WIDEST, u->batch);
+                   u->data->x, cols, u->batch);
 }
 
 static void run_mxfp4(const struct bench_unit *u)
@@ -71,7 +71,7 @@ static void run_mxfp4(const struct bench_unit *u)
     size_t r, n;
     share(u, &r, &n);
     u->k->gemm_mxfp4(u->data->y + r, LARGEST, ring(u, u->rows * cols / 2) + r * cols / 2,
-                     u->data->scales + r * cols / 32, n, cols, u->data->x, BENCH_WIDEST, u->batch);
+                     u->data->scales + r * cols / 32, n, cols, u->data->x, cols, u->batch);
 }
 
 /* ---- attention: heads are shared out --------------------------------------------------------- */

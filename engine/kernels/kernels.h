@@ -4,15 +4,18 @@
  *  - A dot product of length n is 16 fp32 partial sums. Lane j takes the elements i = j (mod 16) in
  *    rising order with a fused multiply-add, starting from +0; then lanes j += j+8, j += j+4,
  *    j += j+2, j += j+1. Sums of squares and softmax sums follow the same rule (the latter with
- *    plain additions).
+ *    plain additions). Everything else is rounded operation by operation, as written below.
  *  - Where the vector runs over the outputs (gemm_t, weighted_sum, conv, KDA), each output has one
  *    accumulator that starts from +0 and takes its terms in rising index order, fused.
  *  - A weight enters as its exact fp32 value.
  *  - No output depends on what is computed beside it: `tokens` and `rows` may be cut at will.
+ *  - Where an output is NaN, it is NaN in every set, but sign and payload may differ (exp, tanh and
+ *    logistic return 0x7fc00000).
  *
  * Every function runs on the calling thread; callers split outputs over threads. Pointers to
  * weights may be unaligned to anything (a tensor begins where its file says); activations are
- * float-aligned. Counts may be 0. Outputs never overlap inputs unless a comment says so. */
+ * float-aligned. Counts may be 0. Outputs never overlap inputs unless a comment says so. Nothing is
+ * allocated; the products take up to 128 KB of stack. */
 #ifndef K3_KERNELS_H
 #define K3_KERNELS_H
 
