@@ -453,6 +453,51 @@ static void test_commands(void **state)
     assert_leaves(r, 0);
 }
 
+static void test_branches(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_say(r, "message user 0 0 first question");
+    rig_say(r, "message assistant 0 0 first answer");
+    rig_say(r, "message user 0 0 second question");
+    rig_say(r, "message assistant 0 0 second answer");
+    rig_say(r, "notice a note in between");
+    rig_say(r, "set reread 412");
+    rig_say(r, "set reread_seconds 2040");
+    rig_make_idle(r);
+    assert_true(vt_wait_text(r->vt, "first reads 412 tok again, ~34 min"));
+    vt_send(r->vt, "/regen\r");
+    assert_non_null(rig_hear(r, "regenerate"));
+    vt_send(r->vt, "/continue\r");
+    assert_non_null(rig_hear(r, "continue"));
+    vt_send(r->vt, "/edit 2\r");
+    assert_true(vt_wait_text(r->vt, "edited: Enter"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_text(r->vt, "stays as it was"));
+    assert_true(vt_wait_text(r->vt, "Enter sends")); /* the message is empty again */
+    vt_send(r->vt, "/edit 2\r");
+    assert_true(vt_wait_text(r->vt, "edited: Enter"));
+    vt_send(r->vt, "!\r");
+    assert_string_equal(rig_hear(r, "edit"), "edit 0 first question!");
+    rig_say(r, "dropped 0");
+    rig_say(r, "message user 0 0 first question!");
+    assert_true(vt_wait_gone(r->vt, "second answer"));
+    assert_true(vt_wait_text(r->vt, "first question!"));
+    assert_true(vt_has(r->vt, "a note in between"));
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    rig_say(r, "say anew");
+    assert_true(vt_wait_text(r->vt, "anew"));
+    rig_say(r, "dropped 1");
+    assert_true(vt_wait_gone(r->vt, "anew"));
+    vt_send(r->vt, "/edit 7\r");
+    assert_true(vt_wait_text(r->vt, "no such message"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    vt_send(r->vt, "\x15");
+    quit(r);
+}
+
 static void test_copy(void **state)
 {
     (void)state;
@@ -759,6 +804,7 @@ int main(void)
         cmocka_unit_test(test_hostile_text),
         cmocka_unit_test(test_scrolling),
         cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_branches),
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_resize_storm),
         cmocka_unit_test(test_too_small),

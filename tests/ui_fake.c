@@ -12,10 +12,11 @@
  *   step|prefill TOKENS SECONDS WAIT_TRUNK WAIT_EXPERTS BUSY BYTES_TRUNK BYTES_EXPERTS REQUESTS
  *                RESIDENT PREFETCHED WAITED
  *   layers FIRST REQUESTS SLOTS         counts for the layers from FIRST on
+ *   dropped INDEX                       the messages from there on leave
  *   withdrawn TEXT / notice TEXT / error TEXT
  *   wake                                nothing but a reason to look
  *
- * and reports: open, send TEXT, unqueue, cancel, thinking EFFORT, closed STATUS MESSAGE. */
+ * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, unqueue, cancel, thinking EFFORT, closed STATUS MESSAGE. */
 #include <config.h>
 
 #include <errno.h>
@@ -40,6 +41,7 @@ struct session {
     size_t n_queue;
     struct k3_layer_counts layers[512];
     uint32_t first_moe;
+    uint32_t n_messages; /* of the conversation */
     bool ended;        /* the control pipe is closed */
 };
 
@@ -117,6 +119,8 @@ static const struct field {
     {"p95", DOUBLE, &fake.st.p95_step_seconds, 0},
     {"position", U32, &fake.st.position, 0},
     {"context", U32, &fake.st.context, 0},
+    {"reread", U32, &fake.st.reread_tokens, 0},
+    {"reread_seconds", DOUBLE, &fake.st.reread_seconds, 0},
     {"rss", U64, &fake.st.rss, 0},
     {"peak", U64, &fake.st.peak_rss, 0},
     {"budget", U64, &fake.st.plan.budget, 0},
@@ -184,6 +188,7 @@ static bool make_message(char *arg, struct session_event *ev)
     int at = 0;
     sscanf(arg, "%15s %lld %" SCNu32 " %n", role, &when, &ev->tokens, &at);
     ev->kind = EVENT_MESSAGE;
+    ev->index = fake.n_messages++;
     ev->role = strcmp(role, "user") == 0 ? ROLE_USER
                : strcmp(role, "system") == 0 ? ROLE_SYSTEM : ROLE_ASSISTANT;
     ev->time = when;
@@ -196,6 +201,7 @@ static bool take_queued(const char *arg, struct session_event *ev)
     if (fake.n_queue == 0)
         return false;
     ev->kind = EVENT_MESSAGE;
+    ev->index = fake.n_messages++;
     ev->role = ROLE_USER;
     ev->time = atoll(arg);
     ev->text = fake.queue[0];
@@ -270,7 +276,13 @@ static bool carry_out(char *line, struct session_event *ev)
     if (strcmp(line, "end") == 0) return make_end(arg, ev);
     if (strcmp(line, "answer") == 0) {
         ev->kind = EVENT_ANSWER;
+        ev->index = fake.n_messages++;
         ev->time = atoll(arg);
+        return true;
+    }
+    if (strcmp(line, "dropped") == 0) {
+        ev->kind = EVENT_DROPPED;
+        ev->index = fake.n_messages = (uint32_t)atoi(arg);
         return true;
     }
     if (strcmp(line, "set") == 0)
@@ -365,6 +377,30 @@ enum k3_status session_send(struct session *s, const char *text, size_t len, str
     report("send", text, len);
     s->queue[s->n_queue] = strndup(text, len);
     s->n_queue += s->queue[s->n_queue] != NULL;
+    return K3_OK;
+}
+
+enum k3_status session_continue(struct session *s, struct k3_error *err)
+{
+    (void)s, (void)err;
+    report("continue", "", 0);
+    return K3_OK;
+}
+
+enum k3_status session_regenerate(struct session *s, struct k3_error *err)
+{
+    (void)s, (void)err;
+    report("regenerate", "", 0);
+    return K3_OK;
+}
+
+enum k3_status session_edit(struct session *s, uint32_t index, const char *text, size_t len,
+                            struct k3_error *err)
+{
+    char b[32];
+    (void)s, (void)err;
+    snprintf(b, sizeof b, "edit %u", index);
+    report(b, text, len);
     return K3_OK;
 }
 

@@ -280,11 +280,19 @@ size_t vt_pump(struct vt *vt, int ms)
     return got;
 }
 
+static long last_written(const struct vt *vt, const char *bytes);
+
+/* Half a frame has come: what is seen is neither the old picture nor the new one. */
+static bool in_frame(const struct vt *vt)
+{
+    return last_written(vt, "\033[?2026h") > last_written(vt, "\033[?2026l");
+}
+
 static bool wait_text(struct vt *vt, const char *text, bool there)
 {
     const int64_t deadline = now_ms() + VT_DEADLINE_MS;
     do {
-        if (vt_has(vt, text) == there)
+        if (vt_has(vt, text) == there && !in_frame(vt))
             return true;
         vt_pump(vt, 20);
     } while (now_ms() < deadline);

@@ -86,6 +86,8 @@ static void take_event(struct app *a, const struct session_event *ev)
         editor_remember(&a->editor, ev->text, ev->len);
     if (ev->kind == EVENT_ANSWER_END || ev->kind == EVENT_ERROR)
         a->hint[0] = '\0';
+    if (ev->kind == EVENT_DROPPED && a->editing >= (int64_t)ev->index)
+        a->editing = -1; /* what the text would have replaced is gone: it is a new message */
     talk_apply(&a->talk, ev);
 }
 
@@ -228,7 +230,8 @@ static void choose_panes(struct app *a)
 
 static void app_init(struct app *a, struct session *s, const struct ui_config *cfg)
 {
-    *a = (struct app){.session = s, .cfg = cfg, .focused = true, .edit_width = 76};
+    *a = (struct app){.session = s, .cfg = cfg, .focused = true, .edit_width = 76,
+                      .editing = -1};
     model_init(&a->model);
     talk_init(&a->talk);
     talk_view_init(&a->view);

@@ -36,6 +36,7 @@ struct app {
 
     char hint[200];             /* one line for the person; gone at the next key */
     enum ink hint_ink;
+    int64_t editing;            /* index of the message that the text replaces; -1 = a new one */
     bool asked_to_leave;        /* the next such key does it */
     char find[128];             /* what was looked for last */
     bool focused;

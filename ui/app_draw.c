@@ -78,6 +78,8 @@ static void draw_message_title(struct app *a)
     } else {
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
         col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
+        if (a->editing >= 0)
+            col = grid_puts(&a->grid, &r, 0, col, INK_WARN, "  edited: Enter answers anew, Esc leaves it");
         if (a->model.queued > 0) {
             snprintf(b, sizeof b, "  queued: %zu (Up takes back)", a->model.queued);
             col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, INK_WARN, b, strlen(b));

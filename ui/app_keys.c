@@ -82,12 +82,18 @@ static void send_text(struct app *a, char *text, size_t len)
             editor_set(&a->editor, text, len);
         return;
     }
-    if (session_send(a->session, text + skip, len - skip, &err) != K3_OK) {
+    const int64_t edited = a->editing;
+    const enum k3_status status =
+        edited < 0 ? session_send(a->session, text + skip, len - skip, &err)
+                   : session_edit(a->session, (uint32_t)edited, text + skip, len - skip, &err);
+    if (status != K3_OK) {
         editor_set(&a->editor, text, len);
         app_hint(a, INK_BAD, "%s", err.message);
         return;
     }
-    talk_queue(&a->talk, text + skip, len - skip);
+    a->editing = -1;
+    if (edited < 0)
+        talk_queue(&a->talk, text + skip, len - skip);
     talk_view_end(&a->view);
 }
 
@@ -172,6 +178,11 @@ static void escape(struct app *a)
 {
     if (a->view.find[0])
         a->view.find[0] = '\0';
+    else if (a->editing >= 0) {
+        a->editing = -1;
+        editor_set(&a->editor, "", 0);
+        app_hint(a, INK_LABEL, "the message stays as it was (undo brings the text back)");
+    }
     else
         cancel(a);
 }

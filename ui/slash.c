@@ -78,6 +78,36 @@ static void run_panes(struct app *a, const char *args)
     app_hint(a, INK_WARN, "/panes takes both, chat, large or the name of a pane");
 }
 
+static void run_continue(struct app *a, const char *args)
+{
+    struct k3_error err = {0};
+    (void)args;
+    if (session_continue(a->session, &err) != K3_OK)
+        app_hint(a, INK_BAD, "%s", err.message);
+    talk_view_end(&a->view);
+}
+
+static void run_regen(struct app *a, const char *args)
+{
+    struct k3_error err = {0};
+    (void)args;
+    if (session_regenerate(a->session, &err) != K3_OK)
+        app_hint(a, INK_BAD, "%s", err.message);
+    talk_view_end(&a->view);
+}
+
+static void run_edit(struct app *a, const char *args)
+{
+    const unsigned long n = *args ? strtoul(args, NULL, 10) : 1;
+    const struct entry *e = n > 0 ? talk_own_message(&a->talk, n) : NULL;
+    if (!e) {
+        app_hint(a, INK_WARN, "there is no such message of yours");
+        return;
+    }
+    editor_set(&a->editor, e->text.s ? e->text.s : "", e->text.len);
+    a->editing = e->index;
+}
+
 static void run_find(struct app *a, const char *args)
 {
     snprintf(a->find, sizeof a->find, "%s", args);
@@ -157,6 +187,9 @@ static void run_copy(struct app *a, const char *args)
 const struct slash_command slash_commands[] = {
     {"help", "", "keys and commands", NULL, run_help},
     {"think", "off|low|high|max", "how long K3 thinks, from the next message on", EFFORTS, run_think},
+    {"continue", "", "go on with the last answer, when it was cut off", NULL, run_continue},
+    {"regen", "", "another answer to the last message", NULL, run_regen},
+    {"edit", "[N]", "change your last message, or the N-th last, and have it answered", NULL, run_edit},
     {"find", "TEXT", "find earlier text; Ctrl+R and Ctrl+S go on", NULL, run_find},
     {"copy", "[N | code [N]]", "copy the last answer, the N-th last, or a code block", "code", run_copy},
     {"panes", "[NAME | both|chat|large]", "list panes; show or hide one; choose a layout",

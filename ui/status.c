@@ -141,6 +141,20 @@ static void add_context(struct segments *s, const struct ui_model *m, int rank)
             fmt_count(b, sizeof b, m->st.context));
 }
 
+/* What the next message will cost before its answer begins. */
+static void add_reread(struct segments *s, const struct ui_model *m, int rank)
+{
+    char a[32], b[32];
+    if (m->st.reread_tokens == 0)
+        return;
+    fmt_count(a, sizeof a, m->st.reread_tokens);
+    if (m->st.reread_seconds >= 0)
+        add(s, rank, INK_WARN, "first reads %s tok again, ~%s", a,
+            fmt_about(b, sizeof b, m->st.reread_seconds));
+    else
+        add(s, rank, INK_WARN, "first reads %s tok again", a);
+}
+
 static void add_reading(struct segments *s, const struct ui_model *m)
 {
     const struct session_status *st = &m->st;
@@ -202,8 +216,10 @@ void status_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
         add_answering(&s, m);
     if (phase_is_busy(p))
         add_layer(&s, m, 4);
+    if (p == PHASE_IDLE)
+        add_reread(&s, m, 1);
     if (p == PHASE_IDLE || p == PHASE_SAVING)
-        add_context(&s, m, 1);
+        add_context(&s, m, 2);
     if (p != PHASE_LOADING && p != PHASE_FAILED)
         add_shares(&s, m, 5);
     add_memory(&s, m, 7);

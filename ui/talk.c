@@ -58,6 +58,7 @@ static struct entry *add_entry(struct talk *t, enum entry_kind kind, bool queued
     t->n++;
     t->n_queued += queued;
     e->kind = kind;
+    e->index = -1;
     e->queued = queued;
     e->stale = true;
     return e;
@@ -122,6 +123,7 @@ static void add_message(struct talk *t, const struct session_event *ev)
     struct entry *e = add_entry(t, kinds[ev->role], false);
     if (!e)
         return;
+    e->index = ev->index;
     append(t, e, &e->text, ev->text, ev->len);
     append(t, e, &e->reasoning, ev->reasoning, ev->reasoning_len);
     e->time = ev->time;
@@ -148,8 +150,18 @@ static void begin_answer(struct talk *t, const struct session_event *ev)
         t->running->running = false;
     t->running = NULL;
     struct entry *e = running_entry(t);
-    if (e)
-        e->time = ev->time;
+    if (!e)
+        return;
+    e->time = ev->time;
+    e->index = ev->index;
+}
+
+/* Messages make way for a new branch. */
+static void drop(struct talk *t, uint32_t index)
+{
+    for (size_t i = t->n; i-- > 0;)
+        if (t->entries[i]->index >= (int64_t)index)
+            remove_entry(t, i);
 }
 
 static void end_answer(struct talk *t, const struct session_event *ev)
@@ -214,11 +226,20 @@ bool talk_apply(struct talk *t, const struct session_event *ev)
             t->running->reasoning_seconds += ev->step.seconds;
         return true;
     case EVENT_ANSWER_END: end_answer(t, ev); return true;
+    case EVENT_DROPPED: drop(t, ev->index); return true;
     case EVENT_WITHDRAWN: withdraw(t, ev); return true;
     case EVENT_NOTICE: talk_notice(t, ENTRY_NOTICE, ev->text ? ev->text : ""); return true;
     case EVENT_ERROR: talk_notice(t, ENTRY_ERROR, ev->text ? ev->text : ""); return true;
     default: return true;
     }
+}
+
+const struct entry *talk_own_message(const struct talk *t, size_t n)
+{
+    for (size_t i = t->n - t->n_queued; i-- > 0 && n > 0;)
+        if (t->entries[i]->kind == ENTRY_USER && t->entries[i]->index >= 0 && --n == 0)
+            return t->entries[i];
+    return NULL;
 }
 
 void talk_progress(struct talk *t, const struct session_status *st)

@@ -16,6 +16,7 @@ bool text_buf_add(struct text_buf *b, const char *s, size_t len); /* false = mem
 
 struct entry {
     enum entry_kind kind;
+    int64_t index;                /* place in the conversation; -1 = not a part of it */
     struct text_buf text, reasoning;
     int64_t time;                 /* 0 = unknown */
     uint32_t tokens, reasoning_tokens;
@@ -52,6 +53,9 @@ void talk_notice(struct talk *t, enum entry_kind kind, const char *text);
 bool talk_queue(struct talk *t, const char *s, size_t len);
 void talk_unqueue(struct talk *t); /* the newest */
 void talk_mark_all(struct talk *t); /* every picture is to be made anew */
+
+/* The n-th last message of the person, from 1; NULL = there are not that many. */
+const struct entry *talk_own_message(const struct talk *t, size_t n);
 
 /* Makes sure that e's picture is good for this width; false = memory. `open`: reasoning shown. */
 bool entry_layout(struct talk *t, struct entry *e, unsigned width, bool open, int64_t now);
