@@ -27,6 +27,7 @@ struct k3_options {
     const char *model_dir;   /* folder of the checkpoint */
     uint64_t budget;         /* bytes the whole process may use; 0 = what is available now */
     uint64_t program_bytes;  /* of the budget, what the caller needs outside the engine */
+    uint64_t program_per_id; /* and for each id of the vocabulary */
     uint64_t ring;           /* bytes of the trunk ring; 0 = the planner's choice */
     uint64_t experts;        /* bytes of resident experts; UINT64_MAX = the planner's choice */
     uint32_t context;        /* positions to have room for; 0 = 4096 */
@@ -34,6 +35,7 @@ struct k3_options {
     uint32_t threads;        /* compute threads; 0 = physical cores */
     uint32_t io_depth;       /* requests in flight per device; 0 = 16 */
     uint64_t simulate_rate;  /* bytes per second a simulated slower disk gives; 0 = off */
+    bool no_checkpoints;     /* keep no positions in memory */
     bool full_logits;        /* room for the logits of every position of a chunk */
     enum k3_isa isa;
     enum k3_io_kind io;

@@ -5,6 +5,7 @@
 
 #include "cmd_bench.h"
 #include "cmd_doctor.h"
+#include "cmd_sessions.h"
 #include "cmd_trace.h"
 #include "cmd_verify.h"
 #include "options.h"
@@ -13,6 +14,8 @@ const struct command commands[] = {
     {"doctor", "doctor [--model DIR]", "what this machine can do, and which profile fits",
      cmd_doctor},
     {"verify", "verify --model DIR", "checks that a checkpoint is whole", cmd_verify},
+    {"sessions", "sessions list|show|export|rename|delete|search|check|import",
+     "looks after the saved chats", cmd_sessions},
     {"trace", "trace FILE", "replays an expert trace: hit rate by capacity and policy", cmd_trace},
     {"bench", "bench kernels|ladder|threads|io", "measures this machine and this program",
      cmd_bench},

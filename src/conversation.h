@@ -46,6 +46,9 @@ enum k3_status conversation_encode(const struct conversation *c, enum k3_thinkin
                                    const k3_tokenizer *tok, struct k3_ids *out,
                                    struct k3_error *err);
 
+/* Can it be rendered? K3_USAGE names what cannot. Needs no tokenizer. */
+enum k3_status conversation_check(const struct conversation *c, struct k3_error *err);
+
 /* Messages from a file: an array, or one object per line. Errors name file and line. */
 enum k3_status conversation_read(struct conversation *c, const char *path, struct k3_error *err);
 

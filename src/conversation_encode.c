@@ -173,3 +173,16 @@ enum k3_status conversation_encode(const struct conversation *c, enum k3_thinkin
     k3_json_free(messages);
     return status;
 }
+
+enum k3_status conversation_check(const struct conversation *c, struct k3_error *err)
+{
+    const struct k3_chat_options opt = {.refuse_images = true};
+    struct k3_segments segments = {0};
+    struct k3_json *messages = to_k3_json(c, err);
+    if (messages == NULL)
+        return err->status;
+    const enum k3_status status = k3_chat_render(messages, &opt, &segments, err);
+    k3_segments_free(&segments);
+    k3_json_free(messages);
+    return status;
+}

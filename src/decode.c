@@ -154,7 +154,7 @@ static enum k3_status note_fed(struct timeline *t, const int32_t *ids, struct k3
     return K3_OK;
 }
 
-static void start_over(struct timeline *t)
+void timeline_reset(struct timeline *t)
 {
     k3_reset(t->engine);
     t->fed.n = 0;
@@ -170,12 +170,12 @@ static enum k3_status feed(struct timeline *t, const int32_t *ids, size_t n, k3_
     const enum k3_status status = k3_feed(t->engine, ids + from, n - from,
                                           fn == NULL ? K3_WANT_LAST : K3_WANT_ALL, fn, ud, err);
     if (status != K3_OK && status != K3_CANCELLED) {
-        start_over(t);
+        timeline_reset(t);
         return status;
     }
     struct k3_error memory = {0};
     if (note_fed(t, ids, &memory) != K3_OK) {
-        start_over(t);
+        timeline_reset(t);
         *err = memory;
         return err->status;
     }
@@ -210,7 +210,7 @@ static enum k3_status set_fed(struct timeline *t, const int32_t *ids, size_t n,
     t->fed.n = 0;
     for (size_t i = 0; i < n; i++)
         if (k3_ids_push(&t->fed, ids[i], err) != K3_OK) {
-            start_over(t);
+            timeline_reset(t);
             return err->status;
         }
     t->has_logits = k3_has_logits(t->engine);
@@ -224,7 +224,7 @@ static enum k3_status load_point(struct timeline *t, const int32_t *ids, uint32_
     if (*done)
         return set_fed(t, ids, position, err);
     if (k3_position(t->engine) < t->fed.n) /* it broke while it was being read in */
-        start_over(t);
+        timeline_reset(t);
     return K3_OK;
 }
 
@@ -235,7 +235,7 @@ static enum k3_status go_to_best(struct timeline *t, const int32_t *ids, size_t 
         const struct point p = find_point(t, ids, n);
         bool done = true;
         if (p.kind == POINT_START)
-            start_over(t);
+            timeline_reset(t);
         else if (p.kind == POINT_KEPT) {
             if (k3_go_back(t->engine, p.position, err) != K3_OK)
                 return err->status;
@@ -299,6 +299,14 @@ static bool ends(const struct timeline *t, struct generation *g, bool stop)
     return true;
 }
 
+int32_t timeline_draw(struct timeline *t)
+{
+    struct k3_sampling s = t->sampling;
+    s.history = t->fed.v;
+    s.n_history = t->fed.n;
+    return k3_sample(&s, k3_logits(t->engine), t->vocab, (uint32_t)t->fed.n, t->scratch);
+}
+
 enum k3_status timeline_generate(struct timeline *t, struct generation *g, struct k3_error *err)
 {
     struct k3_metrics before, after;
@@ -311,10 +319,7 @@ enum k3_status timeline_generate(struct timeline *t, struct generation *g, struc
         if (cancelled(g))
             return K3_OK;
         const float *logits = k3_logits(t->engine);
-        t->sampling.history = t->fed.v; /* all of it, so that a resumed run sees the same */
-        t->sampling.n_history = t->fed.n;
-        const int32_t id =
-            k3_sample(&t->sampling, logits, t->vocab, (uint32_t)t->fed.n, t->scratch);
+        const int32_t id = timeline_draw(t);
         if (id < 0) {
             g->finish = FINISH_ERROR;
             return k3_fail(err, K3_UNSOUND,

@@ -36,6 +36,9 @@ void timeline_close(struct timeline *t);
  * timeline as it stands, a position kept in memory, or a saved state. */
 size_t timeline_reusable(const struct timeline *t, const int32_t *ids, size_t n);
 
+/* Back to the beginning; what is kept in memory is forgotten. */
+void timeline_reset(struct timeline *t);
+
 /* Keeps the timeline as it stands, in memory and on disk as far as both are allowed. Nothing happens
  * while a chunk is suspended: there is no state then that could be kept. */
 void timeline_keep(struct timeline *t);
@@ -51,6 +54,10 @@ void timeline_save_now(struct timeline *t);
 enum k3_status timeline_read(struct timeline *t, const int32_t *ids, size_t n, k3_logits_fn fn,
                              void *ud, struct step_stats *stats, uint32_t *reused,
                              struct k3_error *err);
+
+/* The token that the logits give here: a function of them, the settings, and all ids before. -1 when
+ * none can be chosen. */
+int32_t timeline_draw(struct timeline *t);
 
 struct generation {
     /* in */

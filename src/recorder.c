@@ -66,6 +66,14 @@ const char *recorder_name(const struct recorder *r)
     return r->t == NULL ? "" : transcript_name(r->t);
 }
 
+bool recorder_failing(struct recorder *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    const bool failing = r->failing;
+    pthread_mutex_unlock(&r->mutex);
+    return failing;
+}
+
 const char *recorder_path(const struct recorder *r)
 {
     return r->t == NULL ? NULL : transcript_path(r->t);
@@ -120,15 +128,21 @@ static json_t *ids_array(const struct k3_ids *ids)
     return a;
 }
 
-/* The message's own fields behind those of the record, which win where names meet. */
+/* The message's own fields behind those of the record. A message from elsewhere may have fields of
+ * the same names: those are left out, they would be read as ours. */
 static json_t *message_record(const struct message *m)
 {
     json_t *rec = new_record("message", m->id, m->parent, m->time);
-    if (rec != NULL && json_object_update_missing(rec, m->body) != 0) {
-        json_decref(rec);
-        return NULL;
-    }
-    return rec;
+    const char *key;
+    json_t *value;
+    bool ok = rec != NULL;
+    json_object_foreach(m->body, key, value)
+        if (ok && !transcript_is_meta(key))
+            ok = json_object_set(rec, key, value) == 0;
+    if (ok)
+        return rec;
+    json_decref(rec);
+    return NULL;
 }
 
 static void put_cancel(struct recorder *r, int64_t id)

@@ -22,6 +22,7 @@ typedef void (*recorder_fault_fn)(void *ud, const char *message);
  * conversation's last message, 0 = none. */
 struct recorder *recorder_new(struct transcript *t, int64_t tip, recorder_fault_fn fault, void *ud,
                               struct k3_error *err);
+bool recorder_failing(struct recorder *r); /* the last record could not be written */
 void recorder_free(struct recorder *r); /* closes the transcript */
 
 const char *recorder_name(const struct recorder *r); /* of the transcript, or "" */

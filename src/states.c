@@ -198,7 +198,8 @@ struct states *states_open(const char *transcript, const struct states_limits *l
     s->limits = *limits;
     s->notice = notice;
     s->ud = ud;
-    remove_temporary(s);
+    if (limits->keep > 0) /* a reader does not hold the lock */
+        remove_temporary(s);
     return s;
 }
 

@@ -17,8 +17,8 @@ struct states_limits {
     uint64_t disk;   /* bytes of the states of all sessions together */
 };
 
-/* transcript: the path of NAME.jsonl. Removes what a killed program left half written. NULL on
- * failure. */
+/* transcript: the path of NAME.jsonl. With states to keep (the caller holds the transcript's
+ * lock then) it removes what a killed program left half written. NULL on failure. */
 struct states *states_open(const char *transcript, const struct states_limits *limits,
                            states_notice_fn notice, void *ud, struct k3_error *err);
 void states_close(struct states *s); /* NULL is fine */

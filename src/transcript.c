@@ -50,6 +50,24 @@ enum k3_status transcript_check_name(const char *name, struct k3_error *err)
     return K3_OK;
 }
 
+char *transcript_folder(struct k3_error *err)
+{
+    char *data = path_data_dir(err);
+    char *dir = data == NULL ? NULL : path_format(err, "%s/sessions", data);
+    free(data);
+    return dir;
+}
+
+char *transcript_file(const char *name, struct k3_error *err)
+{
+    if (transcript_check_name(name, err) != K3_OK)
+        return NULL;
+    char *dir = transcript_folder(err);
+    char *path = dir == NULL ? NULL : path_format(err, "%s/%s.jsonl", dir, name);
+    free(dir);
+    return path;
+}
+
 static enum k3_status set_paths(struct transcript *t, const char *name, const char *dir,
                                 struct k3_error *err)
 {
@@ -262,8 +280,7 @@ struct transcript *transcript_open(const char *name, struct conversation *c, cha
         return NULL;
     }
     t->fd = -1;
-    char *data = path_data_dir(err);
-    char *dir = data == NULL ? NULL : path_format(err, "%s/sessions", data);
+    char *dir = transcript_folder(err);
     enum k3_status status = dir == NULL ? err->status : path_make_dirs(dir, err);
     if (status == K3_OK)
         status = name == NULL ? open_new(t, dir, err) : open_named(t, name, dir, err);
@@ -274,7 +291,6 @@ struct transcript *transcript_open(const char *name, struct conversation *c, cha
     if (status == K3_OK && t->created)
         sync_dir(dir);
     free(dir);
-    free(data);
     if (status != K3_OK) {
         t->held.n = 0;
         transcript_close(t);

@@ -53,6 +53,12 @@ const char *transcript_name(const struct transcript *t);
 const char *transcript_path(const struct transcript *t);
 int64_t transcript_next_id(struct transcript *t); /* a fresh id at each call */
 
+/* Is this a field that a record has about a message, and not a part of the message itself? */
+bool transcript_is_meta(const char *field);
+/* DIR/sessions, and the file of a session there: malloc'ed, NULL on failure. Nothing is created. */
+char *transcript_folder(struct k3_error *err);
+char *transcript_file(const char *name, struct k3_error *err);
+
 /* Appends one record (a reference is not taken). sync: also fdatasync(). On failure the file ends
  * with the last whole record as before; the record is held in memory and goes out before the next
  * one. */

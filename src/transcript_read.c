@@ -149,6 +149,14 @@ static const char *const meta_fields[] = {
     "type",   "id",     "parent",           "time",    "ids",     "finish",
     "tokens", "seconds", "reasoning_tokens", "settings", "figures"};
 
+bool transcript_is_meta(const char *field)
+{
+    for (size_t i = 0; i < sizeof meta_fields / sizeof meta_fields[0]; i++)
+        if (strcmp(field, meta_fields[i]) == 0)
+            return true;
+    return false;
+}
+
 static json_t *strip_meta(const json_t *rec)
 {
     json_t *body = json_copy((json_t *)rec);

@@ -59,8 +59,24 @@ static double recorded_pace(const struct conversation *c)
     return 0;
 }
 
+/* Tokens of the conversation that a session which had never ended would have behind it; the next
+ * prompt begins with them and goes on with a few that are new in any case. */
+static enum k3_status count_known(const struct session *s, enum k3_thinking thinking, size_t *known,
+                                  struct k3_error *err)
+{
+    struct conversation c = s->conversation; /* a view of it */
+    const struct message *last = &c.v[c.n - 1];
+    struct k3_ids ids = {0};
+    c.n -= last->ids.n > 0;
+    const enum k3_status status = conversation_encode(&c, thinking, s->rt.tok, &ids, err);
+    *known = ids.n + (last->ids.n > 0 ? last->ids.n - 1 : 0);
+    k3_ids_free(&ids);
+    return status;
+}
+
 void turn_tell_reread(struct session *s)
 {
+    size_t known = 0;
     struct k3_ids ids = {0};
     struct k3_error err = {0};
     if (s->conversation.n == 0)
@@ -69,8 +85,10 @@ void turn_tell_reread(struct session *s)
     const enum k3_thinking thinking = s->thinking;
     pthread_mutex_unlock(&s->lock);
     s->read_pace = recorded_pace(&s->conversation);
-    if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK) {
-        const size_t again = ids.n - timeline_reusable(&s->rt.line, ids.v, ids.n);
+    if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK &&
+        count_known(s, thinking, &known, &err) == K3_OK) {
+        const size_t have = timeline_reusable(&s->rt.line, ids.v, ids.n);
+        const size_t again = known > have ? known - have : 0;
         pthread_mutex_lock(&s->lock);
         s->state.reread_tokens = again < REREAD_LEAST ? 0 : (uint32_t)again;
         s->state.reread_seconds = s->read_pace > 0 ? s->read_pace * (double)again : -1;

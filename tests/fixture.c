@@ -325,6 +325,23 @@ void fixture_poke(const char *dir, const char *file, uint64_t at, const void *by
     assert_int_equal(close(fd), 0);
 }
 
+void fixture_flip(const char *dir, const char *prefix, size_t at)
+{
+    char name[FIXTURE_PATH] = "";
+    DIR *d = opendir(dir);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0)
+            snprintf(name, sizeof name, "%s", e->d_name);
+    closedir(d);
+    size_t len = 0;
+    char *data = fixture_read(dir, name, &len);
+    assert_true(at < len);
+    data[at] = (char)~data[at];
+    fixture_poke(dir, name, at, data + at, 1);
+    free(data);
+}
+
 /* Offset in the shard of the first `text` in the tensor's header entry, the name included. */
 static uint64_t entry_offset(const char *dir, const char *tensor, const char *shard,
                              const char *text)

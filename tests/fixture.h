@@ -72,6 +72,8 @@ struct fixture_tensor {
 };
 struct fixture_tensor fixture_find(const char *dir, const char *tensor);
 void fixture_poke(const char *dir, const char *file, uint64_t at, const void *bytes, size_t n);
+/* Changes byte `at` of the one file of dir whose name begins so. */
+void fixture_flip(const char *dir, const char *prefix, size_t at);
 /* In the header of the tensor's shard: replaces text within the tensor's own entry, from its name
  * on, by text of the same length. */
 void fixture_edit_header(const char *dir, const char *tensor, const char *old,
