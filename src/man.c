@@ -172,7 +172,7 @@ void man_print(FILE *out)
     put_item(out, "--", "help", NULL, "the options and commands");
     put_item(out, "--", "version", NULL, "the version");
     put_section(out, "BATCH OPTIONS");
-    put_paragraph(out, "Exactly one prompt, of --ids to --chat, belongs to --batch. The answer goes "
+    put_paragraph(out, "Exactly one prompt, of --ids to --continue, belongs to --batch. The answer goes "
                        "to stdout, everything else to stderr.");
     put_options(out, FOR_BATCH, FOR_CHAT);
     put_commands(out);

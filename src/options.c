@@ -201,7 +201,7 @@ void help_print(FILE *out)
     options_print(out, FOR_CHAT, 0);
     print_row(out, "--help", "this text");
     print_row(out, "--version", "the version");
-    fputs("\nOptions for --batch only (exactly one prompt of --ids to --chat):\n", out);
+    fputs("\nOptions for --batch only (exactly one prompt of --ids to --continue):\n", out);
     options_print(out, FOR_BATCH, FOR_CHAT);
     fputs("\nCommands (k3chat COMMAND --help tells more):\n", out);
     for (const struct command *c = commands; c->name != NULL; c++)
