@@ -115,3 +115,14 @@ uint64_t k3_host_peak_rss(void)
 {
     return kilobytes_field("/proc/self/status", "VmHWM");
 }
+
+bool k3_host_always_huge(void)
+{
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    if (!f)
+        return false;
+    char line[128];
+    const bool always = fgets(line, sizeof line, f) && strstr(line, "[always]");
+    fclose(f);
+    return always;
+}

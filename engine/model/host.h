@@ -2,11 +2,13 @@
 #ifndef K3_HOST_H
 #define K3_HOST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 uint32_t k3_host_cores(void);      /* physical cores this process may run on, at least 1 */
 uint64_t k3_host_available(void);  /* bytes that could be taken now: RAM and cgroup limit */
 uint64_t k3_host_rss(void);        /* resident bytes of this process now */
 uint64_t k3_host_peak_rss(void);   /* VmHWM: the most there ever was */
+bool k3_host_always_huge(void);    /* does the system make 2 MiB pages of any memory, unasked */
 
 #endif
