@@ -23,6 +23,8 @@ enum k3_isa { K3_ISA_AUTO, K3_ISA_SCALAR, K3_ISA_AVX2, K3_ISA_AVX512, K3_ISA_NEO
 enum k3_io_kind { K3_IO_AUTO, K3_IO_URING, K3_IO_DIRECT, K3_IO_BUFFERED };
 enum k3_policy { K3_POLICY_QUOTA, K3_POLICY_LRU };
 
+#define K3_CONTEXT_DEFAULT 4096u
+
 struct k3_options {
     const char *model_dir;   /* folder of the checkpoint */
     uint64_t budget;         /* bytes the whole process may use; 0 = what is available now */
@@ -30,7 +32,7 @@ struct k3_options {
     uint64_t program_per_id; /* and for each id of the vocabulary */
     uint64_t ring;           /* bytes of the trunk ring; 0 = the planner's choice */
     uint64_t experts;        /* bytes of resident experts; UINT64_MAX = the planner's choice */
-    uint32_t context;        /* positions to have room for; 0 = 4096 */
+    uint32_t context;        /* positions to have room for; 0 = K3_CONTEXT_DEFAULT */
     uint32_t chunk;          /* prefill chunk in tokens; 0 = the planner's choice */
     uint32_t threads;        /* compute threads; 0 = physical cores */
     uint32_t io_depth;       /* requests in flight per device; 0 = 16 */
@@ -73,7 +75,7 @@ struct k3_plan {
     uint32_t checkpoint_slots;   /* positions that can be kept */
     uint32_t moe_layers, n_experts, top_k, layers, vocab;
     const char *isa;             /* kernel set in use */
-    char io[96];                 /* backend in use and, when it is not the first choice, why */
+    char io[96];                 /* backend as opened and, when it is not the first choice, why */
 };
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -93,6 +95,9 @@ enum k3_status k3_start(k3_engine *e, k3_progress_fn progress, void *ud, struct 
 void k3_close(k3_engine *e); /* NULL is fine; from any state */
 
 const struct k3_plan *k3_get_plan(const k3_engine *e); /* lives as long as the engine */
+/* The way of reading in use now, as in k3_plan.io: a file system can refuse O_DIRECT as late as at
+ * the first read. Any thread; lives as long as the engine; "" before k3_start(). */
+const char *k3_io_in_use(const k3_engine *e);
 
 /* The plan for a config.json alone, without weights (opt->model_dir/config.json). */
 enum k3_status k3_plan_config(const struct k3_options *opt, struct k3_plan *plan,

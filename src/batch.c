@@ -187,7 +187,8 @@ static enum k3_status load(struct batch *b, struct k3_error *err)
     struct run_config cfg = b->req->run;
     if (cfg.engine.trace_path != NULL)
         cfg.engine.trace_path = outfile_name(&b->trace);
-    const uint64_t context = cfg.engine.context != 0 ? cfg.engine.context : 4096;
+    const uint64_t context =
+        cfg.engine.context != 0 ? cfg.engine.context : K3_CONTEXT_DEFAULT;
     const struct runtime_needs needs = {
         .tokenizer = !is_ids(b),
         .all_logits = todo->teacher_force,
@@ -473,6 +474,7 @@ static void report(const struct batch *b)
                                   .pace = &b->pace,
                                   .finish = b->finish,
                                   .devices = m.devices,
+                                  .io = k3_io_in_use(b->rt.engine),
                                   .budget = plan->budget,
                                   .planned = plan->total,
                                   .peak_rss = k3_host_peak_rss()};

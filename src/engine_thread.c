@@ -55,10 +55,6 @@ static void unpublish(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* What the screen, the transcript and the editor are going to take; the rest of the program is
- * there already when the engine plans. */
-#define SCREEN_BYTES (16u << 20)
-
 /* Without them a later start has to read again; no reason not to chat. */
 static void open_states(struct session *s)
 {
@@ -70,7 +66,7 @@ static void open_states(struct session *s)
 static bool load(struct session *s)
 {
     const struct runtime_listener listen = {on_notice, on_progress, on_plan, s};
-    const struct runtime_needs needs = {.tokenizer = true, .extra_bytes = SCREEN_BYTES};
+    const struct runtime_needs needs = {.tokenizer = true, .extra_bytes = RUNTIME_CHAT_BYTES};
     struct k3_error err = {0};
     if (runtime_load(&s->rt, s->cfg, &needs, &listen, &err) == K3_OK) {
         publish(s);

@@ -121,6 +121,8 @@ void report_run(FILE *out, const struct run_figures *r)
     stats_add(&all, &r->steps);
     report_tokens(out, r);
     report_disk(out, &all, r->devices);
+    if (r->io[0] != '\0')
+        fprintf(out, "reading: %s\n", r->io);
     fprintf(out, "memory: peak %s (plan %s, budget %s)\n", size_format(a, sizeof a, r->peak_rss),
             size_format(b, sizeof b, r->planned), size_format(c, sizeof c, r->budget));
 }

@@ -19,6 +19,7 @@ struct run_figures {
     const struct pace *pace;
     enum session_finish finish;
     uint32_t devices;
+    const char *io;                   /* the way of reading, as it was at the end */
     uint64_t budget, planned, peak_rss;
 };
 void report_run(FILE *out, const struct run_figures *r);

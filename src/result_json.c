@@ -98,10 +98,11 @@ static void put_plan(struct jsonout *j, const struct k3_plan *p)
 
 static void put_run(struct jsonout *j, const struct batch *b, const struct k3_plan *p)
 {
+    const char *io = k3_io_in_use(b->rt.engine);
     jsonout_open(j, "run", '{');
     jsonout_string(j, "isa", p->isa, p->isa == NULL ? 0 : strlen(p->isa));
     jsonout_int(j, "threads", p->threads);
-    jsonout_string(j, "io", p->io, strlen(p->io));
+    jsonout_string(j, "io", io, strlen(io));
     jsonout_int(j, "chunk", p->chunk);
     jsonout_string(j, "model", b->rt.name, strlen(b->rt.name));
     jsonout_string(j, "version", PACKAGE_VERSION, strlen(PACKAGE_VERSION));

@@ -12,10 +12,12 @@
 #include "../engine/model/host.h"
 #include "paths.h"
 
-/* What comes on top of the memory in use once the tokenizer is loaded: thread stacks as far as they
- * are touched, arenas of the allocator, libraries paged in later. */
-#define HEADROOM (12u << 20)
-#define PER_THREAD (256u << 10)
+/* What comes on top of the memory in use once the tokenizer is loaded: arenas of the allocator,
+ * libraries paged in later. */
+#define HEADROOM (6u << 20)
+/* A position of a conversation: its text, ids, message and what encoding a prompt takes for a while
+ * (measured with a text of a million tokens: 27 bytes). */
+#define PER_POSITION 48u
 
 static void say(const struct runtime_listener *l, const char *text)
 {
@@ -70,18 +72,22 @@ static enum k3_status check_vocab(const struct runtime *rt, struct k3_error *err
                    rt->dir, have, (unsigned)want);
 }
 
-/* The engine's budget is what is left of the process's: libraries and tokenizer are there already
- * and measured, the rest is estimated from above. */
+/* Libraries and tokenizer are there already and measured, the rest is estimated from above. */
+void runtime_count_program(struct k3_options *opt, uint64_t extra_bytes)
+{
+    const uint64_t context = opt->context != 0 ? opt->context : K3_CONTEXT_DEFAULT;
+    opt->program_bytes = k3_host_rss() + HEADROOM + context * PER_POSITION + extra_bytes;
+    opt->program_per_id = k3_sampler_scratch(1);
+}
+
 static enum k3_status open_engine(struct runtime *rt, const struct run_config *cfg,
                                   const struct runtime_needs *needs,
                                   const struct runtime_listener *l, struct k3_error *err)
 {
     struct k3_options opt = cfg->engine;
-    const uint32_t threads = opt.threads != 0 ? opt.threads : k3_host_cores();
     opt.model_dir = rt->dir;
     opt.full_logits = needs->all_logits;
-    opt.program_bytes = k3_host_rss() + HEADROOM + (uint64_t)threads * PER_THREAD +
-                        needs->extra_bytes;
+    runtime_count_program(&opt, needs->extra_bytes);
     rt->engine = k3_open(&opt, l->progress, l->ud, err);
     if (rt->engine == NULL)
         return err->status;

@@ -29,6 +29,14 @@ struct runtime_needs {
     uint64_t extra_bytes;    /* that the caller is going to take outside the engine */
 };
 
+/* What the screen, the transcript and the editor take in a chat. */
+#define RUNTIME_CHAT_BYTES (16u << 20)
+/* What an id of the vocabulary takes in a tokenizer that is not loaded yet. */
+#define RUNTIME_TOKENIZER_PER_ID 48u
+
+/* Tells the engine what the program takes of the budget, with what is loaded now. */
+void runtime_count_program(struct k3_options *opt, uint64_t extra_bytes);
+
 /* Free with runtime_close(), also after a failure. */
 enum k3_status runtime_load(struct runtime *rt, const struct run_config *cfg,
                             const struct runtime_needs *needs,

@@ -31,8 +31,6 @@ static enum k3_status choose_kernels(struct k3_engine *e, struct k3_error *err)
 static enum k3_status open_checkpoint(struct k3_engine *e, k3_progress_fn progress, void *ud,
                                       struct k3_error *err)
 {
-    if (k3_config_read(e->model_dir, &e->cfg, err) != K3_OK)
-        return err->status;
     e->ckpt = k3_checkpoint_open(e->model_dir, progress, ud, err);
     if (!e->ckpt)
         return err->status;
@@ -42,6 +40,23 @@ static enum k3_status open_checkpoint(struct k3_engine *e, k3_progress_fn progre
     k3_checkpoint_drop_tensors(e->ckpt);
     malloc_trim(0); /* the JSON of the headers is gone; its memory belongs to the plan now */
     return K3_OK;
+}
+
+/* A budget that is hopeless by the config alone is refused before a large index is read: reading it
+ * takes memory too. What the shards say may differ a little, so the last word is theirs. */
+static enum k3_status check_budget(struct k3_engine *e, struct k3_error *err)
+{
+    if (k3_config_read(e->model_dir, &e->cfg, err) != K3_OK ||
+        k3_bind_make(&e->cfg, NULL, &e->bind, err) != K3_OK)
+        return err->status;
+    struct k3_error no;
+    const enum k3_status st = k3_plan_compute(e, 0, &no);
+    const bool hopeless = st != K3_OK && e->plan.budget < e->plan.floor / 10 * 9;
+    k3_tape_plan_free(&e->tape_plan);
+    k3_bind_free(&e->bind);
+    if (hopeless)
+        *err = no;
+    return hopeless ? st : K3_OK;
 }
 
 k3_engine *k3_open(const struct k3_options *opt, k3_progress_fn progress, void *ud,
@@ -59,7 +74,8 @@ k3_engine *k3_open(const struct k3_options *opt, k3_progress_fn progress, void *
         goto fail;
     }
     e->opt.model_dir = e->model_dir;
-    if (choose_kernels(e, err) != K3_OK || open_checkpoint(e, progress, ud, err) != K3_OK ||
+    if (choose_kernels(e, err) != K3_OK || check_budget(e, err) != K3_OK ||
+        open_checkpoint(e, progress, ud, err) != K3_OK ||
         k3_plan_compute(e, k3_host_peak_rss(), err) != K3_OK)
         goto fail;
     return e;
@@ -139,6 +155,11 @@ void k3_close(k3_engine *e)
 const struct k3_plan *k3_get_plan(const k3_engine *e)
 {
     return &e->plan;
+}
+
+const char *k3_io_in_use(const k3_engine *e)
+{
+    return e->tape ? k3_io_name(e->io) : "";
 }
 
 enum k3_status k3_plan_config(const struct k3_options *opt, struct k3_plan *plan,

@@ -30,7 +30,9 @@
 #define KEEP_MOST 4u
 #define HEADROOM (6 * MIB)         /* growth of heap and libraries that nobody plans in detail */
 #define THREAD_BYTES (192 * KIB)   /* stack that a compute thread touches; the kernels' tiles most */
-#define ALWAYS_HUGE_BYTES (8 * MIB) /* where the system makes 2 MiB pages of heaps unasked */
+/* Where the system makes 2 MiB pages of heaps and stacks unasked. */
+#define HUGE_HEAP_BYTES (8 * MIB)
+#define HUGE_PAGE (2 * MIB)
 
 uint64_t k3_state_bytes(const struct k3_config *c, uint32_t context, uint64_t *latent_bytes)
 {
@@ -137,7 +139,7 @@ static uint64_t program_bytes(const struct k3_engine *e)
     return (o->program_bytes > now ? o->program_bytes : now) +
            o->program_per_id * e->cfg.vocab + e->plan.threads * THREAD_BYTES +
            count_devices(e->ckpt) * e->plan.io_depth * K3_IO_THREAD_BYTES +
-           (k3_host_always_huge() ? ALWAYS_HUGE_BYTES : 0);
+           (k3_host_always_huge() ? HUGE_HEAP_BYTES + e->plan.threads * HUGE_PAGE : 0);
 }
 
 /* ---- the tape and its ring ----------------------------------------------------------------- */
@@ -338,7 +340,7 @@ enum k3_status k3_plan_compute(struct k3_engine *e, uint64_t transient, struct k
     struct k3_plan *p = &e->plan;
     const struct k3_options *o = &e->opt;
     memset(p, 0, sizeof *p);
-    p->context = o->context ? o->context : 4096;
+    p->context = o->context ? o->context : K3_CONTEXT_DEFAULT;
     p->threads = o->threads ? o->threads : k3_host_cores();
     p->io_depth = o->io_depth ? o->io_depth : K3_IO_DEPTH_DEFAULT;
     p->isa = e->k->name;
