@@ -155,6 +155,24 @@ void program_wait(struct child *c)
     c->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static double now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+void program_kill_after(struct child *c, double seconds)
+{
+    const time_t until = time(NULL) + DEADLINE_S;
+    const double end = now() + seconds;
+    for (double left; (left = end - now()) > 0;)
+        if (!pump_for(c, until, left < 1 ? (int)(left * 1000) : 1000))
+            break;
+    kill(c->pid, SIGKILL);
+    program_wait(c); /* what it had written before is in the pipe still */
+}
+
 void program_free(struct child *c)
 {
     if (c->out >= 0)

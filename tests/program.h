@@ -23,6 +23,8 @@ void program_wait_text(struct child *c, bool err, const char *text);
 void program_wait_bytes(struct child *c, size_t n);
 /* Collects until the file exists and holds the text `times` times. */
 void program_wait_file(struct child *c, const char *path, const char *text, unsigned times);
+/* Collects for so long or to the end, whichever comes first; then SIGKILL. Reaps. */
+void program_kill_after(struct child *c, double seconds);
 /* Collects to the end and reaps. */
 void program_wait(struct child *c);
 void program_free(struct child *c);
