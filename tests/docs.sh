@@ -87,7 +87,7 @@ report "the guide names every option" "$work/c"
     # shellcheck disable=SC2086
     grep -ohE '`k3chat [a-z]+' $pages | cut -d' ' -f2 |
         missing_from "$work/commands" "named as a command, but there is none"
-    unnamed_in "$guide" "a command that docs/guide.md does not name" <"$work/commands"
+    sed 's/^/k3chat /' "$work/commands" | unnamed_in "$guide" "not described in docs/guide.md"
     k3chat bench --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' >"$work/benches"
     # shellcheck disable=SC2086
     grep -ohE 'k3chat bench [a-z]+' $pages | cut -d' ' -f3 |
