@@ -178,6 +178,32 @@ static void products_are_fused(void **state)
     }
 }
 
+/* Products that vanish leave -0 in every lane; lanes that a short last step does not reach must keep
+ * it, for adding +0 to them would make the sum +0. */
+static void zero_keeps_its_sign(void **state)
+{
+    (void)state;
+    float w[40], x[6 * 40], y[6];
+    uint16_t half[40];
+    for (int i = 0; i < 240; i++)
+        x[i] = 0x1p-149f;
+    for (int i = 0; i < 40; i++) {
+        w[i] = -0x1p-133f; /* BF16's smallest */
+        half[i] = 0x8001u;
+    }
+    FOR_SETS(k)
+        for (size_t n = 1; n <= 40; n++) {
+            const float want = n < 16 ? 0.0f : -0.0f;
+            assert_same(k->name, "dot", n, k->dot(w, x, n), want);
+            for (size_t tokens = 1; tokens <= 6; tokens++) {
+                k->gemm_f32(y, 1, w, 1, n, x, 40, tokens);
+                assert_same(k->name, "gemm_f32", n, y[tokens - 1], want);
+                k->gemm_bf16(y, 1, half, 1, n, x, 40, tokens);
+                assert_same(k->name, "gemm_bf16", n, y[tokens - 1], want);
+            }
+        }
+}
+
 static void columns_take_rising_order(void **state)
 {
     (void)state;
@@ -543,6 +569,7 @@ int main(void)
         cmocka_unit_test(lanes_fold_in_a_fixed_tree),
         cmocka_unit_test(lanes_take_rising_order),
         cmocka_unit_test(products_are_fused),
+        cmocka_unit_test(zero_keeps_its_sign),
         cmocka_unit_test(columns_take_rising_order),
         cmocka_unit_test(cutting_changes_nothing),
         cmocka_unit_test(mxfp4_is_exact),
