@@ -514,6 +514,73 @@ static void test_copy(void **state)
     quit(r);
 }
 
+static void test_sessions(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_say(r, "saved notes 1753711320 12 How do lifetimes work?");
+    rig_say(r, "saved travel 1753701320 4 A week in Lisbon\\x1b[5m");
+    rig_say(r, "saved broken 1753701320 0 x");
+    for (int i = 0; i < 30; i++)
+        rig_say(r, "saved old-%d 1700000000 2 something old", i);
+    rig_make_idle(r);
+    vt_send(r->vt, "/sessions\r");
+    assert_true(vt_wait_text(r->vt, "33 sessions"));
+    assert_true(vt_has(r->vt, "How do lifetimes work?"));
+    assert_true(vt_has(r->vt, "broken.jsonl:7: damaged"));
+    vt_send(r->vt, "\033[F");
+    assert_true(vt_wait_text(r->vt, "old-29"));
+    vt_send(r->vt, "LISBON");
+    assert_true(vt_wait_text(r->vt, "1 of 33 with \"LISBON\""));
+    assert_true(vt_wait_gone(r->vt, "lifetimes"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "LISBON"));
+    vt_send(r->vt, "/sessions\r");
+    assert_true(vt_wait_text(r->vt, "33 sessions"));
+    rig_say(r, "phase answering");
+    assert_true(vt_wait_text(r->vt, "answering"));
+    vt_send(r->vt, "\033[B\r");
+    assert_true(vt_wait_text(r->vt, "an answer is running"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    vt_send(r->vt, "/resume nonsense\r");
+    assert_true(vt_wait_text(r->vt, "there is no session 'nonsense'"));
+    vt_send(r->vt, "/new a/b\r");
+    assert_true(vt_wait_text(r->vt, "no name for a session"));
+    vt_send(r->vt, "/new travel\r");
+    assert_true(vt_wait_text(r->vt, "/resume opens"));
+    vt_send(r->vt, "/sessions\r");
+    assert_true(vt_wait_text(r->vt, "33 sessions"));
+    vt_send(r->vt, "\033[B\r");
+    assert_string_equal(rig_hear(r, "next"), "next 'travel'");
+    assert_leaves(r, 0);
+    r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "/new\r");
+    assert_string_equal(rig_hear(r, "next"), "next ''");
+    assert_leaves(r, 0);
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "/save x\r");
+    assert_true(vt_wait_text(r->vt, "no answer yet"));
+    rig_say(r, "message assistant 0 0 **so** it is");
+    assert_true(vt_wait_text(r->vt, "so it is"));
+    vt_send(r->vt, "/save answer.md\r");
+    assert_string_equal(rig_hear(r, "text"), "text **so** it is");
+    assert_string_equal(rig_hear(r, "save"), "save answer.md");
+    assert_true(vt_wait_text(r->vt, "saved answer.md"));
+    vt_send(r->vt, "/save full\r");
+    assert_true(vt_wait_text(r->vt, "no space left"));
+    vt_send(r->vt, "/export all.txt\r");
+    assert_string_equal(rig_hear(r, "export"), "export notes all.txt");
+    quit(r);
+}
+
 /* ---- sizes ------------------------------------------------------------------------------- */
 
 static void test_resize_storm(void **state)
@@ -806,6 +873,8 @@ int main(void)
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_files),
         cmocka_unit_test(test_resize_storm),
         cmocka_unit_test(test_too_small),
         cmocka_unit_test(test_silence),

@@ -14,6 +14,7 @@
  *   layers FIRST REQUESTS SLOTS         counts for the layers from FIRST on
  *   dropped INDEX                       the messages from there on leave
  *   withdrawn TEXT / notice TEXT / error TEXT
+ *   saved NAME USED MESSAGES TITLE      one more saved session
  *   wake                                nothing but a reason to look
  *
  * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, unqueue, cancel, thinking EFFORT, closed STATUS MESSAGE. */
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../src/saved.h"
 #include "../src/session.h"
 #include "../ui/ui.h"
 
@@ -42,6 +44,9 @@ struct session {
     struct k3_layer_counts layers[512];
     uint32_t first_moe;
     uint32_t n_messages; /* of the conversation */
+    struct saved_session saved[64];
+    size_t n_saved, saved_messages[64];
+    char saved_title[64][128];
     bool ended;        /* the control pipe is closed */
 };
 
@@ -247,6 +252,18 @@ static void set_layers(const char *arg)
                                                   slots - i % 3};
 }
 
+static void add_saved(const char *arg)
+{
+    const size_t i = fake.n_saved;
+    int at = 0;
+    if (i == 64 || sscanf(arg, "%127s %" SCNd64 " %zu %n", fake.saved[i].name, &fake.saved[i].used,
+                          &fake.saved_messages[i], &at) != 3)
+        return;
+    snprintf(fake.saved_title[i], sizeof fake.saved_title[i], "%s", arg + at);
+    unescape(fake.saved_title[i]);
+    fake.n_saved++;
+}
+
 static bool make_text(const char *arg, struct session_event *ev, enum session_event_kind kind)
 {
     ev->kind = kind;
@@ -287,6 +304,8 @@ static bool carry_out(char *line, struct session_event *ev)
     }
     if (strcmp(line, "set") == 0)
         set_field(arg);
+    else if (strcmp(line, "saved") == 0)
+        add_saved(arg);
     else if (strcmp(line, "layers") == 0)
         set_layers(arg);
     else if (strcmp(line, "wake") != 0)
@@ -430,6 +449,59 @@ void session_set_thinking(struct session *s, const char *effort)
     report("thinking", effort, strlen(effort));
 }
 
+/* ---- saved sessions ---------------------------------------------------------------------- */
+
+enum k3_status saved_list(struct saved_session **list, size_t *n, struct k3_error *err)
+{
+    *n = fake.n_saved;
+    *list = malloc((*n + 1) * sizeof **list);
+    if (!*list)
+        return k3_fail_memory(err, "the list", *n);
+    memcpy(*list, fake.saved, *n * sizeof **list);
+    return K3_OK;
+}
+
+enum k3_status saved_read(const char *name, size_t *messages, char *title, size_t cap,
+                          struct k3_error *err)
+{
+    for (size_t i = 0; i < fake.n_saved; i++) {
+        if (strcmp(fake.saved[i].name, name) != 0)
+            continue;
+        if (fake.saved_messages[i] == 0)
+            return k3_fail(err, K3_FAILED, "%s.jsonl:7: damaged", name);
+        *messages = fake.saved_messages[i];
+        snprintf(title, cap, "%s", fake.saved_title[i]);
+        return K3_OK;
+    }
+    return k3_fail(err, K3_USAGE, "there is no session '%s'", name);
+}
+
+enum k3_status saved_check_name(const char *name, struct k3_error *err)
+{
+    return strchr(name, '/') ? k3_fail(err, K3_USAGE, "no name for a session: %s", name) : K3_OK;
+}
+
+static enum k3_status report_file(const char *what, const char *path, struct k3_error *err)
+{
+    if (strcmp(path, "full") == 0)
+        return k3_fail(err, K3_FAILED, "full: no space left");
+    report(what, path, strlen(path));
+    return K3_OK;
+}
+
+enum k3_status saved_export(const char *name, const char *path, struct k3_error *err)
+{
+    char b[160];
+    snprintf(b, sizeof b, "export %s", name);
+    return report_file(b, path, err);
+}
+
+enum k3_status saved_write(const char *path, const char *s, size_t len, struct k3_error *err)
+{
+    report("text", s, len);
+    return report_file("save", path, err);
+}
+
 int main(int argc, char **argv)
 {
     struct ui_config cfg = {0};
@@ -446,7 +518,11 @@ int main(int argc, char **argv)
     fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK);
     report("open", "", 0);
     const int status = ui_run(&fake, &cfg, &err);
-    char b[32];
+    char b[160];
+    if (ui_next_session()) {
+        snprintf(b, sizeof b, "next '%s'", ui_next_session());
+        report(b, "", 0);
+    }
     snprintf(b, sizeof b, "closed %d", status);
     report(b, err.message, strlen(err.message));
     if (status != 0)

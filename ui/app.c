@@ -23,6 +23,35 @@
 #define LONG_ANSWER_S 60
 #define NOTABLE_ANSWER_S 10
 
+static char next_session[SAVED_NAME_CAP];
+static bool wants_next;
+static char first_words[512];
+
+const char *ui_next_session(void)
+{
+    return wants_next ? next_session : NULL;
+}
+
+void ui_say(const char *text)
+{
+    snprintf(first_words, sizeof first_words, "%s", text);
+}
+
+void app_go_to(struct app *a, const char *name)
+{
+    struct k3_error err = {0};
+    if (app_busy(a)) {
+        app_hint(a, INK_WARN, "an answer is running; Esc stops it");
+        return;
+    }
+    if (*name && saved_check_name(name, &err) != K3_OK) {
+        app_hint(a, INK_BAD, "%s", err.message);
+        return;
+    }
+    snprintf(next_session, sizeof next_session, "%s", name);
+    wants_next = a->quit = true;
+}
+
 double app_clock(void)
 {
     struct timespec t = {0};
@@ -252,6 +281,7 @@ static void app_free(struct app *a)
     talk_free(&a->talk);
     editor_free(&a->editor);
     grid_free(&a->grid);
+    chooser_close(&a->chooser);
     rich_free(&a->help_text);
     wrapped_free(&a->help_rows);
 }
@@ -264,10 +294,16 @@ int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err)
     if (!screen_open(cfg, err))
         return err->status;
     app_init(&a, s, cfg);
+    wants_next = false;
+    if (first_words[0])
+        talk_notice(&a.talk, ENTRY_NOTICE, first_words);
+    first_words[0] = '\0';
     loop(&a);
     session_get_status(s, &a.model.st);
     screen_close();
-    if (a.status == 0 && a.model.st.phase == PHASE_FAILED)
+    if (a.status != 0)
+        wants_next = false;
+    if (a.status == 0 && a.model.st.phase == PHASE_FAILED && !wants_next)
         a.status = k3_fail(err, K3_FAILED, "%s", a.model.st.detail);
     else if (a.status != 0)
         k3_fail(err, K3_CANCELLED, "interrupted");

@@ -3,6 +3,7 @@
 #ifndef K3CHAT_UI_APP_H
 #define K3CHAT_UI_APP_H
 
+#include "chooser.h"
 #include "editor.h"
 #include "keymap.h"
 #include "keys.h"
@@ -29,12 +30,13 @@ struct app {
     size_t n_pane_order;
     unsigned edit_width;        /* columns that the message is wrapped to */
     bool bare;                  /* the text alone */
+    struct chooser chooser;
     bool help;
     size_t help_top;
     struct rich help_text;
     struct wrapped help_rows;
 
-    char hint[200];             /* one line for the person; gone at the next key */
+    char hint[400];             /* one line for the person; gone at the next key */
     enum ink hint_ink;
     int64_t editing;            /* index of the message that the text replaces; -1 = a new one */
     bool asked_to_leave;        /* the next such key does it */
@@ -57,6 +59,8 @@ void app_help_scroll(struct app *a, long rows);
 void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
 void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
 bool app_busy(struct app *a);                    /* asks the session */
+/* Leaves this session for another ("" = a new one); refused while an answer runs. */
+void app_go_to(struct app *a, const char *name);
 void app_toggle_pane(struct app *a, size_t number); /* from 0, in the order on the screen */
 void app_find(struct app *a, bool backwards);
 void app_suspend(struct app *a);                 /* app.c */

@@ -65,13 +65,32 @@ static void draw_chat(struct app *a)
     }
 }
 
+/* A hint that has no room in the rule covers the last rows of the chat until the next key. */
+static void draw_long_hint(struct app *a)
+{
+    const struct rect *t = &a->layout.transcript;
+    struct wrapped w = {0};
+    if (wrap_plain(a->hint, strlen(a->hint), (unsigned)t->cols - 4, &w)) {
+        const int rows = w.n < 5 ? (int)w.n : 5;
+        const struct rect r = {t->row + t->rows - rows, t->col + 1, rows, t->cols - 2};
+        grid_fill(&a->grid, &r, INK_TEXT, ' ');
+        for (int y = 0; y < rows; y++)
+            grid_put(&a->grid, &r, y, 0, a->hint_ink, a->hint + w.rows[y].start,
+                     w.rows[y].end - w.rows[y].start);
+    }
+    wrapped_free(&w);
+}
+
 static void draw_message_title(struct app *a)
 {
     const struct rect r = a->layout.editor_title;
     char b[64];
     int col = 2;
     grid_hline(&a->grid, &r, 0, 0, r.cols, INK_RULE);
-    if (a->hint[0]) {
+    const bool fits = (int)text_width(a->hint, strlen(a->hint)) <= r.cols - col - 2;
+    if (a->hint[0] && !fits)
+        draw_long_hint(a);
+    if (a->hint[0] && fits) {
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
         col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, a->hint_ink, a->hint,
                            strlen(a->hint));
@@ -242,6 +261,22 @@ static void draw_help(struct app *a)
     a->grid.cursor_row = -1;
 }
 
+/* ---- sessions ---------------------------------------------------------------------------- */
+
+static void draw_chooser(struct app *a)
+{
+    const struct rect body = {1, 0, a->grid.rows - 2, a->grid.cols};
+    const struct rect r = {2, 1, body.rows - 1, body.cols - 2};
+    grid_fill(&a->grid, &body, INK_TEXT, ' ');
+    grid_hline(&a->grid, &body, 0, 0, body.cols, INK_RULE);
+    grid_set(&a->grid, &body, 0, 1, INK_RULE, ' ');
+    int col = grid_puts(&a->grid, &body, 0, 2, INK_TITLE, "sessions");
+    col = grid_puts(&a->grid, &body, 0, col, INK_LABEL, "  Enter opens, Esc closes");
+    grid_set(&a->grid, &body, 0, col, INK_RULE, ' ');
+    chooser_draw(&a->chooser, &a->grid, &r, a->model.st.session_name, a->model.now);
+    a->grid.cursor_row = -1;
+}
+
 /* ---- the frame --------------------------------------------------------------------------- */
 
 static void draw_bare(struct app *a)
@@ -262,6 +297,8 @@ static void draw_all(struct app *a)
     draw_message_title(a);
     draw_message(a);
     draw_rule(a);
+    if (a->chooser.open)
+        draw_chooser(a);
     if (a->help)
         draw_help(a);
 }

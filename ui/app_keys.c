@@ -296,6 +296,21 @@ static bool help_key(struct app *a, enum action action, uint32_t key)
     return true;
 }
 
+static bool chooser_takes(struct app *a, enum action action, uint32_t key)
+{
+    if (!a->chooser.open)
+        return false;
+    if (action == ACT_REDRAW || action == ACT_SUSPEND || action == ACT_QUIT)
+        return false;
+    if (chooser_key(&a->chooser, action, key)) {
+        app_go_to(a, chooser_name(&a->chooser));
+        a->chooser.open = false;
+    }
+    if (!a->chooser.open)
+        chooser_close(&a->chooser);
+    return true;
+}
+
 static bool bare_key(struct app *a, enum action action)
 {
     if (!a->bare)
@@ -318,7 +333,7 @@ static void press(struct app *a, uint32_t key)
     a->hint[0] = '\0';
     a->asked_to_leave = asked && (action == ACT_INTERRUPT || action == ACT_QUIT ||
                                   action == ACT_END_OF_INPUT);
-    if (help_key(a, action, key) || bare_key(a, action))
+    if (help_key(a, action, key) || chooser_takes(a, action, key) || bare_key(a, action))
         return;
     if (action != ACT_NONE) {
         if (!edit(a, action))
@@ -333,6 +348,7 @@ void app_key(struct app *a, const struct key_event *ev)
     case KEY_PRESS: press(a, ev->key); break;
     case KEY_PASTE_BEGIN:
         a->help = a->bare = false;
+        chooser_close(&a->chooser);
         a->hint[0] = '\0';
         editor_begin_paste(&a->editor);
         break;

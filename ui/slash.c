@@ -108,6 +108,67 @@ static void run_edit(struct app *a, const char *args)
     a->editing = e->index;
 }
 
+/* ---- sessions and files ------------------------------------------------------------------ */
+
+static void run_sessions(struct app *a, const char *args)
+{
+    struct k3_error err = {0};
+    (void)args;
+    if (!chooser_open(&a->chooser, &err))
+        app_hint(a, INK_BAD, "%s", err.message);
+}
+
+static void run_new(struct app *a, const char *args)
+{
+    char title[8];
+    size_t n = 0;
+    struct k3_error err = {0};
+    if (*args && saved_read(args, &n, title, sizeof title, &err) == K3_OK)
+        app_hint(a, INK_WARN, "there is a session \"%s\"; /resume opens it", args);
+    else
+        app_go_to(a, args);
+}
+
+static void run_resume(struct app *a, const char *args)
+{
+    char title[8];
+    size_t n = 0;
+    struct k3_error err = {0};
+    if (*args == '\0')
+        run_sessions(a, args);
+    else if (saved_read(args, &n, title, sizeof title, &err) != K3_OK)
+        app_hint(a, INK_BAD, "%s", err.message);
+    else
+        app_go_to(a, args);
+}
+
+static const struct entry *last_answer(const struct app *a, size_t n);
+
+static void run_save(struct app *a, const char *args)
+{
+    struct k3_error err = {0};
+    const struct entry *e = last_answer(a, 1);
+    if (*args == '\0' || !e)
+        app_hint(a, INK_WARN, e ? "/save takes the name of a new file" : "there is no answer yet");
+    else if (saved_write(args, e->text.s, e->text.len, &err) != K3_OK)
+        app_hint(a, INK_BAD, "%s", err.message);
+    else
+        app_hint(a, INK_LABEL, "saved %s", args);
+}
+
+static void run_export(struct app *a, const char *args)
+{
+    struct k3_error err = {0};
+    if (*args == '\0')
+        app_hint(a, INK_WARN, "/export takes a new file: .md, .txt or .jsonl");
+    else if (saved_export(a->model.st.session_name, args, &err) != K3_OK)
+        app_hint(a, INK_BAD, "%s", err.message);
+    else
+        app_hint(a, INK_LABEL, "exported %s", args);
+}
+
+/* ---- reading and copying ----------------------------------------------------------------- */
+
 static void run_find(struct app *a, const char *args)
 {
     snprintf(a->find, sizeof a->find, "%s", args);
@@ -192,6 +253,11 @@ const struct slash_command slash_commands[] = {
     {"edit", "[N]", "change your last message, or the N-th last, and have it answered", NULL, run_edit},
     {"find", "TEXT", "find earlier text; Ctrl+R and Ctrl+S go on", NULL, run_find},
     {"copy", "[N | code [N]]", "copy the last answer, the N-th last, or a code block", "code", run_copy},
+    {"save", "FILE", "the last answer into a new file", NULL, run_save},
+    {"export", "FILE", "the whole session into a new file: .md, .txt or .jsonl", NULL, run_export},
+    {"sessions", "", "the saved sessions, to open one", NULL, run_sessions},
+    {"resume", "NAME", "go to that session", NULL, run_resume},
+    {"new", "[NAME]", "begin another session", NULL, run_new},
     {"panes", "[NAME | both|chat|large]", "list panes; show or hide one; choose a layout",
      "both chat large timing disk hits experts memory", run_panes},
     {"source", "", "answers formatted, or as Markdown source", NULL, run_source},
