@@ -1,48 +1,11 @@
 /* test_kernels.c - the numeric contract: the scalar set against the rules themselves, every other
- * set against the scalar one, byte for byte. The math functions have test_kernels_math.c. */
+ * set against the scalar one, byte for byte. test_kernels_formulas.c has the formulas, and
+ * test_kernels_math.c the math functions. */
 #include <config.h>
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
-#include "kernel_cases.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
-
-static const enum k3_isa isas[] = {K3_ISA_SCALAR, K3_ISA_AVX2, K3_ISA_AVX512, K3_ISA_NEON};
-
-/* Every set of this CPU in turn. */
-#define FOR_SETS(k)                                                                                \
-    for (size_t set_ = 0; set_ < COUNT(isas); set_++)                                              \
-        for (const struct k3_kernels *k = k3_kernels_get(isas[set_]); k; k = NULL)
-
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-/* The same bits, or NaN both. */
-static bool same(float a, float b)
-{
-    return bits_of(a) == bits_of(b) || (a != a && b != b);
-}
-
-static void assert_same(const char *set, const char *what, size_t i, float got, float want)
-{
-    if (!same(got, want))
-        fail_msg("%s, %s, element %zu: %a (%08x) instead of %a (%08x)", set, what, i, (double)got,
-                 bits_of(got), (double)want, bits_of(want));
-}
+#include "kernel_check.h"
 
 static void *need(size_t bytes)
 {
@@ -388,180 +351,6 @@ static void released_bytes_decode(void **state)
     free(packed), free(scales), free(want), free(w), free(s), free(y);
 }
 
-/* ---- kernels against their formulas ------------------------------------------------------------ */
-
-static void assert_near(const char *set, const char *what, double got, double want, double tolerance)
-{
-    if (!(fabs(got - want) <= tolerance))
-        fail_msg("%s, %s: %.9g instead of %.9g", set, what, got, want);
-}
-
-static double sigma(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
-static void norms_follow_their_formulas(void **state)
-{
-    (void)state;
-    enum { N = 1000 };
-    struct kernel_rng rng = {17};
-    float x[N], w[N], y[N];
-    double squares = 0;
-    kernel_fill(&rng, INPUTS_PLAIN, x, N);
-    kernel_fill(&rng, INPUTS_PLAIN, w, N);
-    for (int i = 0; i < N; i++)
-        squares += (double)x[i] * x[i];
-    FOR_SETS(k) {
-        k->rms_norm(y, x, w, N, 0.01f);
-        for (int i = 0; i < N; i++)
-            assert_near(k->name, "rms_norm", y[i], w[i] * x[i] / sqrt(squares / N + 0.01), 1e-6);
-        memcpy(y, x, sizeof y);
-        k->l2_norm(y, N, 0.01f);
-        for (int i = 0; i < N; i++)
-            assert_near(k->name, "l2_norm", y[i], x[i] / sqrt(squares + 0.01), 1e-7);
-        assert_near(k->name, "sum_squares", k->sum_squares(x, N), squares, 1e-4);
-    }
-}
-
-static void softmax_follows_its_formula(void **state)
-{
-    (void)state;
-    enum { N = 777 };
-    struct kernel_rng rng = {19};
-    float x[N], y[N];
-    double top = -INFINITY, sum = 0;
-    kernel_fill(&rng, INPUTS_PLAIN, x, N);
-    for (int i = 0; i < N; i++)
-        top = fmax(top, 30.0 * x[i]);
-    for (int i = 0; i < N; i++)
-        sum += exp(30.0 * x[i] - top);
-    FOR_SETS(k) {
-        memcpy(y, x, sizeof y);
-        k->softmax(y, N, 30.0f);
-        for (int i = 0; i < N; i++)
-            assert_near(k->name, "softmax", y[i], exp(30.0 * x[i] - top) / sum, 1e-6);
-        y[0] = 5.0f;
-        k->softmax(y, 1, 3.0f);
-        assert_same(k->name, "softmax of one", 0, y[0], 1.0f);
-    }
-}
-
-static void situ_and_decay_follow_their_formulas(void **state)
-{
-    (void)state;
-    enum { N = 200 };
-    float g[N], u[N], y[N], bias[N];
-    for (int i = 0; i < N; i++) {
-        g[i] = (float)(i - N / 2) * 0.25f;
-        u[i] = (float)(i * 37 % N - N / 2) * 0.75f;
-        bias[i] = (float)(i % 7) * 0.125f;
-    }
-    FOR_SETS(k) {
-        k->situ_glu(y, g, u, N, 4.0f, 25.0f);
-        for (int i = 0; i < N; i++)
-            assert_near(k->name, "situ_glu", y[i],
-                        4 * tanh(g[i] / 4.0) * sigma(g[i]) * 25 * tanh(u[i] / 25.0), 2e-5);
-        k->kda_decay(y, g, bias, 1.5f, -5.0f, N);
-        for (int i = 0; i < N; i++)
-            assert_near(k->name, "kda_decay", y[i], exp(-5 * sigma(1.5 * ((double)g[i] + bias[i]))),
-                        1e-6);
-    }
-}
-
-/* Small whole numbers, so every step is exact: the history moves, the newest tap is the last. */
-static void conv_keeps_its_history(void **state)
-{
-    (void)state;
-    enum { C = 19, TAPS = 4, STEPS = 7 };
-    float w[TAPS * C], x[STEPS][C];
-    for (int i = 0; i < TAPS * C; i++)
-        w[i] = (float)(i % 5 - 2);
-    for (int s = 0; s < STEPS; s++)
-        for (int c = 0; c < C; c++)
-            x[s][c] = (float)((s * 3 + c) % 7 - 3);
-    FOR_SETS(k) {
-        float history[(TAPS - 1) * C] = {0}, y[C], gate[C];
-        for (int s = 0; s < STEPS; s++) {
-            memcpy(y, x[s], sizeof y);
-            k->conv_silu(y, history, y, w, C, TAPS);
-            for (int c = 0; c < C; c++) {
-                float sum = 0;
-                for (int t = 0; t < TAPS; t++)
-                    sum += s + t >= TAPS - 1 ? w[t * C + c] * x[s + t - (TAPS - 1)][c] : 0;
-                k->logistic(gate, &sum, 1);
-                assert_near(k->name, "conv_silu", y[c], sum * gate[0], 0);
-            }
-        }
-    }
-}
-
-/* Dyadic numbers, so every step is exact. */
-static void kda_decays_reads_writes_reads(void **state)
-{
-    (void)state;
-    enum { D = 18 };
-    float q[D], key[D], v[D], alpha[D], start[D * D];
-    double S[D][D], out[D];
-    for (int i = 0; i < D; i++) {
-        q[i] = (float)(i % 3 - 1);
-        key[i] = (float)(i % 4 == 1);
-        v[i] = (float)(i % 5 - 2);
-        alpha[i] = i % 2 ? 0.5f : 0.25f;
-        for (int j = 0; j < D; j++)
-            start[i * D + j] = (float)((i * 5 + j * 3) % 9 - 4);
-    }
-    for (int j = 0; j < D; j++) {
-        double read = 0;
-        for (int i = 0; i < D; i++) {
-            S[i][j] = (double)start[i * D + j] * alpha[i];
-            read += S[i][j] * key[i];
-        }
-        out[j] = 0;
-        for (int i = 0; i < D; i++) {
-            S[i][j] += key[i] * (0.5 * (v[j] - read));
-            out[j] += S[i][j] * (q[i] * 0.25);
-        }
-    }
-    FOR_SETS(k) {
-        float got[D * D], o[D];
-        memcpy(got, start, sizeof got);
-        k->kda_step(got, o, q, key, v, alpha, 0.5f, 0.25f, D);
-        for (int i = 0; i < D * D; i++)
-            assert_near(k->name, "kda_step state", got[i], S[i / D][i % D], 0);
-        for (int j = 0; j < D; j++)
-            assert_near(k->name, "kda_step output", o[j], out[j], 0);
-    }
-}
-
-static void argmax_takes_the_first(void **state)
-{
-    (void)state;
-    float x[50];
-    FOR_SETS(k) {
-        for (size_t i = 0; i < COUNT(x); i++)
-            x[i] = (float)(i % 10);
-        assert_int_equal(k->argmax(x, 50), 9);
-        x[40] = 9.5f;
-        assert_int_equal(k->argmax(x, 50), 40);
-        assert_int_equal(k->argmax(x, 40), 9);
-        x[3] = NAN;
-        assert_int_equal(k->argmax(x, 50), 40);
-        assert_int_equal(k->argmax(x + 3, 1), 0);
-        for (size_t i = 0; i < COUNT(x); i++)
-            x[i] = -INFINITY;
-        assert_int_equal(k->argmax(x, 50), 0);
-        x[0] = NAN;
-        assert_int_equal(k->argmax(x, 50), 1);
-        for (size_t i = 0; i < COUNT(x); i++)
-            x[i] = i < 20 ? -0.0f : 0.0f;
-        assert_int_equal(k->argmax(x, 50), 0);
-        for (size_t i = 0; i < COUNT(x); i++)
-            x[i] = NAN;
-        assert_int_equal(k->argmax(x, 50), 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -575,12 +364,6 @@ int main(void)
         cmocka_unit_test(mxfp4_is_exact),
         cmocka_unit_test(formats_agree),
         cmocka_unit_test(released_bytes_decode),
-        cmocka_unit_test(norms_follow_their_formulas),
-        cmocka_unit_test(softmax_follows_its_formula),
-        cmocka_unit_test(situ_and_decay_follow_their_formulas),
-        cmocka_unit_test(conv_keeps_its_history),
-        cmocka_unit_test(kda_decays_reads_writes_reads),
-        cmocka_unit_test(argmax_takes_the_first),
         cmocka_unit_test(sets_equal_scalar),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);

@@ -4,41 +4,15 @@
  * special values, and the promise that all sets give the same bits. */
 #include <config.h>
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "kernel_cases.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#include "kernel_check.h"
 
 enum { BATCH = 4096 };
-
-static const enum k3_isa isas[] = {K3_ISA_SCALAR, K3_ISA_AVX2, K3_ISA_AVX512, K3_ISA_NEON};
-
-/* Every set of this CPU in turn. */
-#define FOR_SETS(k)                                                                                \
-    for (size_t set_ = 0; set_ < COUNT(isas); set_++)                                              \
-        for (const struct k3_kernels *k = k3_kernels_get(isas[set_]); k; k = NULL)
 
 static float float_of(uint32_t u)
 {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
-}
-
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
 }
 
 static double sigma(double x)
