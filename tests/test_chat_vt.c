@@ -117,6 +117,14 @@ static void test_conversation(void **state)
     vt_send(vt, "\033");
     assert_true(vt_wait_text(vt, "[cancelled]"));
     assert_true(vt_wait_text(vt, "idle"));
+    vt_send(vt, "/new other\r"); /* to another session, and back by the list */
+    assert_true(vt_wait_text(vt, "k3chat   other"));
+    assert_true(vt_wait_text(vt, "idle"));
+    vt_send(vt, "/sessions\r");
+    assert_true(vt_wait_text(vt, "type to filter"));
+    vt_send(vt, "talk\r");
+    assert_true(vt_wait_text(vt, "k3chat   talk"));
+    assert_true(vt_wait_text(vt, "[cancelled]"));
     vt_send(vt, "\x11");
     assert_left(vt, 0);
 
