@@ -19,7 +19,8 @@ static void usage(FILE *f)
     fputs("\nFields, each a whole number that replaces the preset's:\n ", f);
     for (unsigned i = 0; k3_synth_field_name(i); i++)
         fprintf(f, " --%s%s", k3_synth_field_name(i), i % 7 == 6 ? "\n " : "");
-    fputs("\n(config: 0 nested as released, 1 flat, 2 hoisted; scatter: number of shards)\n", f);
+    fputs("\n(config: 0 nested as released, 1 flat, 2 hoisted; scatter: number of shards; holes: 1\n"
+          "leaves the weights zero and takes no disk space for them)\n", f);
 }
 
 static int bad_usage(const char *what, const char *arg)

@@ -90,7 +90,7 @@ static const struct {
     FIELD("no-latent-norm", no_latent_norm),
     FIELD("scatter", scatter), FIELD("f32-small", f32_small), FIELD("bf16-experts", bf16_experts),
     FIELD("no-prefix", no_prefix), FIELD("short-a-log", short_a_log), FIELD("config", config),
-    FIELD("seed", seed),
+    FIELD("holes", holes), FIELD("seed", seed),
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 

@@ -6,7 +6,8 @@
  * the same on every machine and at every thread count.
  *
  * The storage options (scatter, f32_small, bf16_experts, no_prefix, config, short_a_log) change how
- * the model is stored, never what it computes: its values are the same in every storage. */
+ * the model is stored, never what it computes: its values are the same in every storage. But for
+ * holes, which leave the values out. */
 #ifndef K3_SYNTH_H
 #define K3_SYNTH_H
 
@@ -38,6 +39,8 @@ struct k3_synth {
     uint32_t no_prefix;    /* no "language_model.", no vision tensors */
     uint32_t short_a_log;  /* A_log without padding: kda_heads entries */
     uint32_t config;       /* enum k3_synth_config */
+    uint32_t holes;        /* shards whose data are holes: all zero, and no disk space for it. A model
+                            * of any size can be opened and run so; its tokens mean nothing */
     uint32_t seed;
 };
 

@@ -110,6 +110,14 @@ static enum k3_status write_header(int fd, const char *path, const struct synth_
     return st;
 }
 
+static enum k3_status leave_hole(int fd, const char *path, uint64_t bytes, struct k3_error *err)
+{
+    const off_t header = lseek(fd, 0, SEEK_CUR);
+    if (header < 0 || ftruncate(fd, header + (off_t)bytes) != 0)
+        return fail_errno(err, "cannot enlarge", path);
+    return K3_OK;
+}
+
 /* The tensors [first, end) of the plan are those of one shard. */
 static enum k3_status write_shard(struct writer *w, size_t first, size_t end, struct k3_error *err)
 {
@@ -122,7 +130,9 @@ static enum k3_status write_shard(struct writer *w, size_t first, size_t end, st
     if (fd < 0)
         return fail_errno(err, "cannot create", path);
     enum k3_status st = write_header(fd, path, t, end - first, err);
-    for (size_t i = first; i < end && st == K3_OK; i++)
+    if (st == K3_OK && w->s->holes)
+        st = leave_hole(fd, path, w->plan.v[end - 1].end, err);
+    for (size_t i = first; i < end && st == K3_OK && !w->s->holes; i++)
         st = write_tensor(w, fd, path, &w->plan.v[i], err);
     if (close(fd) != 0 && st == K3_OK)
         st = fail_errno(err, "cannot write", path);
