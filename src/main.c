@@ -26,7 +26,7 @@ static int run_chat(struct request *r)
 {
     struct k3_error err = {0};
     char before[SAVED_NAME_CAP], name[SAVED_NAME_CAP];
-    if (!ui_terminal_ok(&err))
+    if (!r->run.ui.plain && !ui_terminal_ok(&err))
         return report_error(&err);
     struct session *s = session_open(&r->run, &err);
     if (s == NULL)

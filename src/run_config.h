@@ -18,6 +18,7 @@ struct ui_config {
     enum ui_theme theme;
     enum ui_graph graph;
     enum ui_notify notify;
+    bool plain;                      /* lines of text instead of a screen */
     const char *panes[UI_MAX_PANES]; /* names from the pane table, in order */
     size_t n_panes;
 };

@@ -456,6 +456,24 @@ static enum k3_status set_dump_routing(struct request *r, const char *v, struct 
 
 /* ---- screen ------------------------------------------------------------------------------ */
 
+static enum k3_status set_plain(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->run.ui.plain = true;
+    return K3_OK;
+}
+
+static enum k3_status set_mode(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"full", 0}, {"plain", 1}};
+    int m = 0;
+    if (TAKE_WORD(v, words, &m, err) != K3_OK)
+        return err->status;
+    r->run.ui.plain = m != 0;
+    return K3_OK;
+}
+
 static enum k3_status set_theme(struct request *r, const char *v, struct k3_error *err)
 {
     static const struct word words[] = {{"auto", UI_THEME_AUTO},
@@ -587,6 +605,9 @@ const struct setting settings[] = {
     {"dump-routing", NULL, NULL, "adds each position's experts to the JSON", FOR_BATCH, SHAPE_ONE,
      set_dump_routing},
 
+    {"plain", NULL, NULL, "lines of text instead of a screen: for screen readers, simple terminals, pipes",
+     FOR_CHAT, SHAPE_ONE, set_plain},
+    {NULL, "ui.mode", "NAME", "full or plain (see --plain)", 0, SHAPE_ONE, set_mode},
     {NULL, "ui.theme", "NAME", "auto, dark, light or mono", 0, SHAPE_ONE, set_theme},
     {NULL, "ui.graph", "NAME", "auto, braille, block or ascii", 0, SHAPE_ONE, set_graph},
     {NULL, "ui.notify", "NAME", "auto, bell, osc or off", 0, SHAPE_ONE, set_notify},

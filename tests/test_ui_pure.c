@@ -21,6 +21,7 @@
 #include "../ui/keys.h"
 #include "../ui/layout.h"
 #include "../ui/pane.h"
+#include "../ui/plain_input.h"
 #include "../ui/rich.h"
 #include "../ui/status.h"
 #include "../ui/text.h"
@@ -311,6 +312,30 @@ static void test_keymap(void **state)
     }
     assert_true(bound > 50);
     assert_int_equal(keymap_find(0, 'a'), ACT_NONE);
+}
+
+static void expect_lines(const char *bytes, const char *expected)
+{
+    struct plain_input in = {0};
+    char got[512] = "";
+    for (const char *c = bytes; *c; c++) {
+        if (!plain_input_byte(&in, *c))
+            continue;
+        snprintf(got + strlen(got), sizeof got - strlen(got), "<%s>", in.text.s ? in.text.s : "");
+        plain_input_clear(&in);
+    }
+    snprintf(got + strlen(got), sizeof got - strlen(got), "%s", in.text.s ? in.text.s : "");
+    assert_string_equal(got, expected);
+    plain_input_free(&in);
+}
+
+static void test_plain_lines(void **state)
+{
+    (void)state;
+    expect_lines("one\ntwo\n\nthree", "<one><two><>three");
+    expect_lines("a \033[200~b\nc\rd\033[201~ e\n", "<a b\nc\nd e>");
+    expect_lines("\033[200\033[20x\n", "<\033[200\033[20x>");
+    expect_lines("\033[200~\033[201\033[200~\n\033[201~\n", "<\033[201\033[200~\n>");
 }
 
 /* ---- editor ------------------------------------------------------------------------------ */
@@ -887,6 +912,7 @@ int main(void)
         cmocka_unit_test(test_key_fuzz),
         cmocka_unit_test(test_key_names),
         cmocka_unit_test(test_keymap),
+        cmocka_unit_test(test_plain_lines),
         cmocka_unit_test(test_editor_motion),
         cmocka_unit_test(test_editor_kills),
         cmocka_unit_test(test_editor_undo),

@@ -509,6 +509,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--mono") == 0)
             cfg.theme = UI_THEME_MONO;
+        else if (strcmp(argv[i], "--plain") == 0)
+            cfg.plain = true;
         else if (strcmp(argv[i], "--graph-ascii") == 0)
             cfg.graph = UI_GRAPH_ASCII;
         else if (strcmp(argv[i], "--graph-block") == 0)

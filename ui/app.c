@@ -15,6 +15,7 @@
 
 #include "graph.h"
 #include "pane.h"
+#include "plain.h"
 #include "screen.h"
 #include "text.h"
 
@@ -289,12 +290,14 @@ static void app_free(struct app *a)
 int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err)
 {
     struct app a;
+    wants_next = false;
+    if (cfg->plain)
+        return plain_run(s, cfg, err);
     if (!ui_terminal_ok(err))
         return err->status;
     if (!screen_open(cfg, err))
         return err->status;
     app_init(&a, s, cfg);
-    wants_next = false;
     if (first_words[0])
         talk_notice(&a.talk, ENTRY_NOTICE, first_words);
     first_words[0] = '\0';

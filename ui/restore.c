@@ -15,6 +15,8 @@
 #include "screen.h"
 
 static struct termios former_modes;
+static bool has_modes;
+static volatile sig_atomic_t interrupts_reported;
 static char bytes[256];
 static volatile sig_atomic_t n_bytes, armed, quit_signal;
 static atomic_uint pending; /* handlers may run on any thread */
@@ -40,7 +42,8 @@ void restore_arm(bool on)
 
 void restore_tty(void)
 {
-    tcsetattr(STDIN_FILENO, TCSANOW, &former_modes);
+    if (has_modes)
+        tcsetattr(STDIN_FILENO, TCSANOW, &former_modes);
 }
 
 /* Async-signal-safe. */
@@ -51,7 +54,12 @@ static void emergency(void)
     armed = 0;
     ssize_t ignored = write(STDOUT_FILENO, bytes, (size_t)n_bytes);
     (void)ignored;
-    tcsetattr(STDIN_FILENO, TCSANOW, &former_modes);
+    restore_tty();
+}
+
+void restore_now(void)
+{
+    emergency();
 }
 
 static void on_crash(int sig, siginfo_t *info, void *context)
@@ -73,6 +81,10 @@ static void on_report(int sig)
     case SIGTSTP: atomic_fetch_or(&pending, SCREEN_STOP); break;
     case SIGCONT: atomic_fetch_or(&pending, SCREEN_CONTINUED); break;
     default:
+        if (sig == SIGINT && interrupts_reported) {
+            atomic_fetch_or(&pending, SCREEN_INTERRUPT);
+            break;
+        }
         if (quit_signal) { /* asked twice: the loop does not listen */
             emergency();
             _exit(128 + sig);
@@ -113,15 +125,13 @@ static void make_signal_stack(void)
         sigaltstack(&ss, NULL);
 }
 
-bool restore_install(struct k3_error *err)
+bool restore_install(bool interrupts, struct k3_error *err)
 {
     static bool at_exit;
     if (!make_pipe(err))
         return false;
-    if (tcgetattr(STDIN_FILENO, &former_modes) != 0) {
-        k3_fail(err, K3_FAILED, "stdin: cannot read the terminal's modes: %s", strerror(errno));
-        return false;
-    }
+    has_modes = tcgetattr(STDIN_FILENO, &former_modes) == 0;
+    interrupts_reported = interrupts;
     make_signal_stack();
     quit_signal = armed = 0;
     atomic_store(&pending, 0);
@@ -152,11 +162,6 @@ void restore_remove(void)
 int screen_signal_fd(void)
 {
     return signal_pipe[0];
-}
-
-int screen_quit_signal(void)
-{
-    return quit_signal;
 }
 
 unsigned screen_take_signals(void)

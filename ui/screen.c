@@ -125,7 +125,7 @@ static void learn_terminal(void)
 bool screen_open(const struct ui_config *cfg, struct k3_error *err)
 {
     setlocale(LC_CTYPE, "");
-    if (!restore_install(err))
+    if (!restore_install(false, err))
         return false;
     use_env(FALSE);
     use_tioctl(TRUE);

@@ -21,10 +21,10 @@ enum {
     SCREEN_RESIZED = 1,
     SCREEN_STOP = 2,      /* SIGTSTP: suspend, please */
     SCREEN_CONTINUED = 4,
-    SCREEN_QUIT = 8,      /* SIGTERM, SIGHUP or SIGINT: see screen_quit_signal() */
+    SCREEN_QUIT = 8,      /* SIGTERM, SIGHUP or SIGINT */
+    SCREEN_INTERRUPT = 16, /* SIGINT, where it does not ask to end: see restore.h */
 };
 unsigned screen_take_signals(void);
-int screen_quit_signal(void);
 
 /* The size asked from the terminal now; 24 x 80 when it does not know. Tells curses. */
 void screen_size(int *rows, int *cols);

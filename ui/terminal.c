@@ -21,24 +21,25 @@ bool ui_terminal_ok(struct k3_error *err)
     int code = 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         k3_fail(err, K3_USAGE, "the chat needs a terminal on stdin and stdout; "
-                               "for a run without one use --batch");
+                               "without one use --plain or --batch");
         return false;
     }
     if (!term || !*term || strcmp(term, "dumb") == 0) {
         k3_fail(err, K3_USAGE, "TERM is %s, which says nothing about the terminal; "
-                               "set it (TERM=xterm-256color) or use --batch",
+                               "set it (TERM=xterm-256color), or use --plain or --batch",
                 term && *term ? term : "not set");
         return false;
     }
     if (setupterm(term, STDOUT_FILENO, &code) != OK) {
         k3_fail(err, K3_USAGE, "TERM=%s is not known on this machine; "
-                               "set it to a known one (TERM=xterm-256color) or use --batch", term);
+                               "set it to a known one (TERM=xterm-256color), or use --plain or "
+                               "--batch", term);
         return false;
     }
     const bool ok = has_capability("cup") && has_capability("clear");
     del_curterm(cur_term);
     if (!ok)
         k3_fail(err, K3_USAGE, "the terminal (TERM=%s) cannot place its cursor, which the chat "
-                               "needs; use --batch", term);
+                               "needs; use --plain or --batch", term);
     return ok;
 }
