@@ -52,7 +52,7 @@ static void test_widths(void **state)
     assert_int_equal(width("a\tb"), 5);
     assert_int_equal(width("\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7"), 4); /* joined: apart */
     assert_int_equal(width("\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd"), 2); /* skin tone left out */
-    assert_int_equal(width("\xe2\x80\xae"), 1);                   /* right-to-left override: shown */
+    assert_int_equal(width("\xe2\x80\xae"), 1); /* right-to-left override: shown */
 }
 
 static void test_clusters(void **state)
@@ -162,7 +162,8 @@ static void hear(void *ud, const struct key_event *ev)
         h->n += (size_t)snprintf(h->text + h->n, room, "%.*s", (int)ev->len, ev->text);
     else
         h->n += (size_t)snprintf(h->text + h->n, room, "%s",
-                                 ev->kind == KEY_PASTE_BEGIN ? "[" : ev->kind == KEY_PASTE_END ? "] "
+                                 ev->kind == KEY_PASTE_BEGIN ? "["
+                                 : ev->kind == KEY_PASTE_END ? "] "
                                  : ev->kind == KEY_FOCUS_IN ? "in " : "out ");
     assert_true(h->n < sizeof h->text);
 }
@@ -268,8 +269,8 @@ static void test_key_fuzz(void **state)
 static void test_key_names(void **state)
 {
     (void)state;
-    static const char *const good[] = {"Enter", "Ctrl+X", "Alt+Enter", "Ctrl+Alt+Left", "F12", "Alt+<",
-                                       "Space", "Ctrl+_", "a", "\xc3\xa9"};
+    static const char *const good[] = {"Enter", "Ctrl+X", "Alt+Enter", "Ctrl+Alt+Left", "F12",
+                                       "Alt+<", "Space", "Ctrl+_", "a", "\xc3\xa9"};
     char b[32];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         const uint32_t key = key_from_name(good[i], strlen(good[i]));
@@ -477,7 +478,8 @@ static void test_editor_random(void **state)
         editor_kill_to_line_end, editor_yank, editor_undo, editor_redo,
     };
     static const char *const words[] = {"a", "word ", "\n", "\xe6\x97\xa5", "e\xcc\x81", "\xcc\x81",
-                                        "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7", "\t", "\xff"};
+                                        "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7",
+                                        "\t", "\xff"};
     unsigned seed = 11;
     for (int round = 0; round < 60; round++) {
         struct editor e;
@@ -747,7 +749,7 @@ static void fill_model(struct ui_model *m)
     m->st.p95_step_seconds = 25.9;
     for (int i = 0; i < 100; i++)
         history_add(&m->steps, &(struct step_stats){1, 20 + i % 7, 15, 3, 17, 98000000000,
-                                                    39000000000, 1472, (uint64_t)(i * 10), 400, 72});
+                                                    39000000000, 1472, (uint64_t)i * 10, 400, 72});
     m->n_layers = 93;
     m->layers = calloc(93, sizeof *m->layers);
     assert_non_null(m->layers);
@@ -793,7 +795,8 @@ static void test_status_line(void **state)
     m.st.phase = PHASE_ANSWERING;
     m.st.answer_tokens = 37;
     status_at(&m, 120, b, sizeof b);
-    assert_string_equal(b, " answering \xe2\x94\x82 37 tok \xe2\x94\x82 24.1 s/tok \xe2\x94\x82 layer 61/93"
+    assert_string_equal(b, " answering \xe2\x94\x82 37 tok \xe2\x94\x82 24.1 s/tok"
+                           " \xe2\x94\x82 layer 61/93"
                            " \xe2\x94\x82 disk 86 % \xe2\x94\x82 hit 67 % \xe2\x94\x82 7.6/8.0 GB"
                            " \xe2\x94\x82 ~40 min per 100 tok");
     status_at(&m, 40, b, sizeof b);

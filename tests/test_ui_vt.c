@@ -135,7 +135,7 @@ static void test_typing(void **state)
     vt_cursor(r->vt, &row, &col);
     assert_int_equal(row, 22);
     assert_int_equal(col, 1 + 6 + 4 + 1 + 2 + 1);
-    vt_send(r->vt, "\x7f\x7f\x7f\x7f"); /* four clusters: the sign, the face, the blank, one kanji */
+    vt_send(r->vt, "\x7f\x7f\x7f\x7f"); /* the sign, the face, the blank, one kanji */
     assert_true(vt_wait_gone(r->vt, "\xe6\x9c\xac"));
     vt_send(r->vt, "\033[H\033[C\033[3~"); /* Home, Right, Delete */
     assert_true(vt_wait_text(r->vt, "hllo \xe6\x97\xa5"));
@@ -151,7 +151,8 @@ static void test_broken_bytes(void **state)
     struct rig *r = START(0);
     rig_make_idle(r);
     vt_send(r->vt, "a\xff" "b\xc3" "c\xe6\x97" "d\r");
-    assert_string_equal(rig_hear(r, "send"), "send a\xef\xbf\xbd" "b\xef\xbf\xbd" "c\xef\xbf\xbd" "d");
+    assert_string_equal(rig_hear(r, "send"),
+                        "send a\xef\xbf\xbd" "b\xef\xbf\xbd" "c\xef\xbf\xbd" "d");
     quit(r);
 }
 

@@ -17,7 +17,8 @@
  *   saved NAME USED MESSAGES TITLE      one more saved session
  *   wake                                nothing but a reason to look
  *
- * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, unqueue, cancel, thinking EFFORT, closed STATUS MESSAGE. */
+ * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, unqueue, cancel, thinking
+ * EFFORT, text TEXT, save FILE, export NAME FILE, next 'NAME', closed STATUS MESSAGE. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* vt.h - a program on a terminal of our own: spawned on a pty, its output read by libvterm. The only
- * file that knows libvterm. Nothing here sleeps: every wait is for output, with a deadline. */
+/* vt.h - a program on a terminal of our own: spawned on a pty, its output read by libvterm. The
+ * only file that knows libvterm. Nothing here sleeps: every wait is for output, with a deadline. */
 #ifndef K3CHAT_TESTS_VT_H
 #define K3CHAT_TESTS_VT_H
 

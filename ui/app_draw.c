@@ -98,7 +98,8 @@ static void draw_message_title(struct app *a)
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
         col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
         if (a->editing >= 0)
-            col = grid_puts(&a->grid, &r, 0, col, INK_WARN, "  edited: Enter answers anew, Esc leaves it");
+            col = grid_puts(&a->grid, &r, 0, col, INK_WARN,
+                            "  edited: Enter answers anew, Esc leaves it");
         if (a->model.queued > 0) {
             snprintf(b, sizeof b, "  queued: %zu (Up takes back)", a->model.queued);
             col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, INK_WARN, b, strlen(b));
@@ -138,7 +139,8 @@ static void draw_message(struct app *a)
     const size_t top = row >= (size_t)r.rows ? row - (size_t)r.rows + 1 : 0;
     for (int y = 0; y < r.rows && top + (size_t)y < w->n && a->editor.len > 0; y++) {
         const struct row *line = &w->rows[top + (size_t)y];
-        grid_put(&a->grid, &r, y, 0, a->editor.text[0] == '/' && line->line == 0 ? INK_KEY : INK_TEXT,
+        const bool command = a->editor.text[0] == '/' && line->line == 0;
+        grid_put(&a->grid, &r, y, 0, command ? INK_KEY : INK_TEXT,
                  a->editor.text + line->start, line->end - line->start);
     }
     if (a->help || r.cols < 1)
@@ -180,7 +182,8 @@ static void draw_rule(struct app *a)
 {
     const struct rect r = a->layout.rule;
     for (int y = 0; y < r.rows; y++) {
-        const bool left = is_hline(a, r.row + y, r.col - 1), right = is_hline(a, r.row + y, r.col + 1);
+        const bool left = is_hline(a, r.row + y, r.col - 1);
+        const bool right = is_hline(a, r.row + y, r.col + 1);
         const enum symbol s = left && right ? SYM_CROSS : left ? SYM_TEE_LEFT
                               : right ? SYM_TEE_RIGHT : SYM_VLINE;
         grid_set(&a->grid, &r, y, 0, INK_RULE, symbol(s));
@@ -254,7 +257,8 @@ static void draw_help(struct app *a)
     int col = grid_puts(&a->grid, &body, 0, 2, INK_TITLE, "help");
     grid_set(&a->grid, &body, 0, 1, INK_RULE, ' ');
     const bool more = a->help_top + help_rows_shown(a) < a->help_rows.n;
-    col = grid_puts(&a->grid, &body, 0, col, INK_LABEL, more ? "  PgDn for more, Esc closes" : "  Esc closes");
+    col = grid_puts(&a->grid, &body, 0, col, INK_LABEL,
+                    more ? "  PgDn for more, Esc closes" : "  Esc closes");
     grid_set(&a->grid, &body, 0, col, INK_RULE, ' ');
     for (int y = 0; y < r.rows && a->help_top + (size_t)y < a->help_rows.n; y++)
         rich_draw_row(&a->help_text, &a->help_rows, a->help_top + (size_t)y, &a->grid, &r, y);

@@ -112,7 +112,8 @@ void editor_replace(struct editor *e, size_t at, size_t n_removed, const char *a
 {
     if (n_removed == 0 && n_added == 0)
         return;
-    if (!GROW(e->text, e->cap, e->len - n_removed + n_added + 1)) { /* the splices below cannot fail */
+    /* then the splices below cannot fail */
+    if (!GROW(e->text, e->cap, e->len - n_removed + n_added + 1)) {
         e->failed = true;
         return;
     }

@@ -4,8 +4,8 @@
 
 #include "editor.h"
 
-/* Replaces n_removed bytes at `at` by valid UTF-8, puts the cursor behind it and records the change;
- * with `typed` an insertion right after the last typed one extends its record. */
+/* Replaces n_removed bytes at `at` by valid UTF-8, puts the cursor behind it and records the
+ * change; with `typed` an insertion right after the last typed one extends its record. */
 void editor_replace(struct editor *e, size_t at, size_t n_removed, const char *added,
                     size_t n_added, bool typed);
 void editor_stop_typing(struct editor *e); /* the next typed insertion starts a new record */

@@ -46,7 +46,8 @@ static bool run_editor(const char *path)
         sigprocmask(SIG_SETMASK, &none, NULL);
         for (int s = 1; s < 32; s++)
             signal(s, SIG_DFL);
-        execl("/bin/sh", "sh", "-c", "eval \"$0 \\\"\\$1\\\"\"", editor_program(), path, (char *)NULL);
+        execl("/bin/sh", "sh", "-c", "eval \"$0 \\\"\\$1\\\"\"", editor_program(), path,
+              (char *)NULL);
         _exit(127);
     }
     /* keys of the editor that the terminal turns into signals are not for us; a stop is for both */

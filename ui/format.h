@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All write into buf and return it; 16 bytes are enough. Unknown (negative or not finite) is "-". */
-const char *fmt_seconds(char *buf, size_t size, double s);  /* "85 ms", "1.24 s", "24.1 s", "130 s" */
+/* All write into buf and return it; 16 bytes are enough. Unknown (negative, not finite) is "-". */
+const char *fmt_seconds(char *buf, size_t size, double s);  /* "85 ms", "1.24 s", "130 s" */
 const char *fmt_about(char *buf, size_t size, double s);    /* "45 s", "38 min", "2.3 h", "3.1 d" */
 const char *fmt_clock(char *buf, size_t size, double s);    /* "0:07", "24:10", "1:02:03" */
 const char *fmt_bytes(char *buf, size_t size, double n);    /* "512 MB", "7.6 GB", "137 GB" */

@@ -18,14 +18,16 @@ uint32_t symbol(enum symbol s)
 {
     static const uint32_t unicode[N_SYMBOLS] = {
         [SYM_HLINE] = 0x2500,     [SYM_VLINE] = 0x2502,  [SYM_TEE_DOWN] = 0x252C,
-        [SYM_TEE_UP] = 0x2534,    [SYM_TEE_RIGHT] = 0x251C, [SYM_TEE_LEFT] = 0x2524, [SYM_ELLIPSIS] = 0x2026,
+        [SYM_TEE_UP] = 0x2534,    [SYM_TEE_RIGHT] = 0x251C, [SYM_TEE_LEFT] = 0x2524,
+        [SYM_ELLIPSIS] = 0x2026,
         [SYM_CLOSED] = 0x25B8,    [SYM_OPEN] = 0x25BE,   [SYM_BULLET] = 0x2022,
         [SYM_BAR] = 0x2502,       [SYM_FULL] = 0x2588,   [SYM_HALF] = 0x2592,
         [SYM_EMPTY] = 0x2591,     [SYM_CROSS] = 0x253C,
     };
     static const char ascii[N_SYMBOLS] = {
         [SYM_HLINE] = '-',  [SYM_VLINE] = '|', [SYM_TEE_DOWN] = '+', [SYM_TEE_UP] = '+',
-        [SYM_TEE_RIGHT] = '+', [SYM_TEE_LEFT] = '+', [SYM_ELLIPSIS] = '~', [SYM_CLOSED] = '>', [SYM_OPEN] = 'v',
+        [SYM_TEE_RIGHT] = '+', [SYM_TEE_LEFT] = '+', [SYM_ELLIPSIS] = '~',
+        [SYM_CLOSED] = '>', [SYM_OPEN] = 'v',
         [SYM_BULLET] = '*', [SYM_BAR] = '|',   [SYM_FULL] = '#',     [SYM_HALF] = '=',
         [SYM_EMPTY] = '.',  [SYM_CROSS] = '+',
     };

@@ -91,8 +91,8 @@ size_t grid_row_text(const struct grid *g, int row, char *out, size_t size);
 
 /* Characters that depend on what the terminal can show. */
 enum symbol {
-    SYM_HLINE, SYM_VLINE, SYM_TEE_DOWN, SYM_TEE_UP, SYM_TEE_RIGHT, SYM_TEE_LEFT, SYM_ELLIPSIS, SYM_CLOSED,
-    SYM_OPEN, SYM_BULLET, SYM_BAR, SYM_FULL, SYM_HALF, SYM_EMPTY, SYM_CROSS, N_SYMBOLS
+    SYM_HLINE, SYM_VLINE, SYM_TEE_DOWN, SYM_TEE_UP, SYM_TEE_RIGHT, SYM_TEE_LEFT, SYM_ELLIPSIS,
+    SYM_CLOSED, SYM_OPEN, SYM_BULLET, SYM_BAR, SYM_FULL, SYM_HALF, SYM_EMPTY, SYM_CROSS, N_SYMBOLS
 };
 uint32_t symbol(enum symbol s);
 

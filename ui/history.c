@@ -91,8 +91,8 @@ double step_seconds_of(const struct step_stats *s)
     return s->seconds;
 }
 
-void history_series(const struct history *h, double (*figure)(const struct step_stats *), double *out,
-                    size_t n)
+void history_series(const struct history *h, double (*figure)(const struct step_stats *),
+                    double *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct step_stats *s = history_back(h, n - 1 - i);

@@ -29,8 +29,8 @@ double step_device_busy(const struct step_stats *s);
 
 /* The last n values of one figure, oldest first, right-aligned: out[n-1] is the newest, places
  * without a step are negative. */
-void history_series(const struct history *h, double (*figure)(const struct step_stats *), double *out,
-                    size_t n);
+void history_series(const struct history *h, double (*figure)(const struct step_stats *),
+                    double *out, size_t n);
 double step_seconds_of(const struct step_stats *s);
 
 #endif

@@ -119,7 +119,8 @@ static void place_above(const struct layout_in *in, struct layout *out, struct r
     const int room = body->rows - chat_rows;
     if (columns == 0 || room < 3)
         return;
-    place_panes(in, out, in->n_panes, (struct rect){body->row, body->col, room, body->cols}, columns);
+    const struct rect area = {body->row, body->col, room, body->cols};
+    place_panes(in, out, in->n_panes, area, columns);
     int used = 0;
     for (size_t i = 0; i < out->n_shown; i++) {
         const int end = out->panes[i].row + out->panes[i].rows - body->row;

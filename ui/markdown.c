@@ -211,7 +211,8 @@ static void paint_paragraph(struct painter *p, cmark_node *node)
 
 static void paint_code(struct painter *p, cmark_node *node)
 {
-    const char *code = str(cmark_node_get_literal(node)), *info = str(cmark_node_get_fence_info(node));
+    const char *code = str(cmark_node_get_literal(node));
+    const char *info = str(cmark_node_get_fence_info(node));
     flush_marker(p);
     begin_block(p);
     const bool tight = p->tight;

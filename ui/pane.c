@@ -16,7 +16,7 @@ const struct pane panes[] = {
     {"memory", "memory", {3, 32, 8, 1}, pane_memory_draw},
 };
 const size_t n_panes = sizeof panes / sizeof *panes;
-_Static_assert(sizeof panes / sizeof *panes <= LAYOUT_MAX_PANES, "more panes than the layout takes");
+_Static_assert(sizeof panes / sizeof *panes <= LAYOUT_MAX_PANES, "more panes than a layout");
 
 const struct pane *pane_find(const char *name)
 {

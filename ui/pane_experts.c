@@ -58,7 +58,9 @@ static void draw_profile(const struct ui_model *m, struct grid *g, const struct 
     double samples[MAX_SAMPLES + 1];
     char b[16];
     const size_t room = graph_capacity(&area, m->graph);
-    size_t n = area.rows > 0 ? sample_layers(m, samples, room < MAX_SAMPLES ? room : MAX_SAMPLES) : 0;
+    if (area.rows < 1)
+        return;
+    size_t n = sample_layers(m, samples, room < MAX_SAMPLES ? room : MAX_SAMPLES);
     if (n == 0)
         return;
     const size_t per = (size_t)graph_samples_per_cell(m->graph);

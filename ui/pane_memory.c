@@ -41,7 +41,8 @@ void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rec
     char b[32];
     const double budget = (double)st->plan.budget;
     const bool over = budget > 0 && (double)st->rss > budget;
-    int col = grid_puts(g, r, 0, 0, over ? INK_BAD : INK_VALUE, fmt_bytes(b, sizeof b, (double)st->rss));
+    int col = grid_puts(g, r, 0, 0, over ? INK_BAD : INK_VALUE,
+                        fmt_bytes(b, sizeof b, (double)st->rss));
     if (budget > 0)
         col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_bytes(b, sizeof b, budget));
     if (st->peak_rss > 0)

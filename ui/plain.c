@@ -178,8 +178,10 @@ static void take_event(struct plain *p, const struct session_event *ev)
     case EVENT_CONTENT: speak(p, ev); break;
     case EVENT_STEP: case EVENT_PREFILL: model_step(&p->model, p->session, ev); break;
     case EVENT_ANSWER_END: show_end(p, ev); break;
-    case EVENT_DROPPED: say(p, "The messages after number %u give way to a new branch.", ev->index); break;
-    case EVENT_WITHDRAWN: say_text(p, "Taken back before the first word: ", ev->text, ev->len); break;
+    case EVENT_DROPPED: say(p, "What follows takes the place of the last messages."); break;
+    case EVENT_WITHDRAWN:
+        say_text(p, "Taken back before the first word: ", ev->text, ev->len);
+        break;
     case EVENT_NOTICE: say_text(p, "Note: ", ev->text, ev->len); break;
     case EVENT_ERROR: say_text(p, "Error: ", ev->text, ev->len); break;
     }
@@ -223,8 +225,8 @@ static void run_status(struct plain *p, const char *args)
     if (phase_is_busy(st->phase) && st->metrics.running)
         say(p, "Layer %u of %u.", st->metrics.layer, st->metrics.layers);
     if (st->mean_step_seconds > 0)
-        say(p, "%u tokens of the answer, %s per token; 100 tokens take about %s.", st->answer_tokens,
-            fmt_seconds(a, sizeof a, st->last_step_seconds),
+        say(p, "%u tokens of the answer, %s per token; 100 tokens take about %s.",
+            st->answer_tokens, fmt_seconds(a, sizeof a, st->last_step_seconds),
             fmt_about(b, sizeof b, 100 * st->mean_step_seconds));
     tell_step(p);
     say(p, "Memory %s of %s. Context %u of %u tokens.", fmt_bytes(a, sizeof a, (double)st->rss),

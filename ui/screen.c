@@ -132,7 +132,7 @@ bool screen_open(const struct ui_config *cfg, struct k3_error *err)
     curses = newterm(NULL, stdout, stdin);
     if (!curses) {
         restore_remove();
-        k3_fail(err, K3_FAILED, "the terminal (TERM=%s) cannot be opened for the screen; use --batch",
+        k3_fail(err, K3_FAILED, "the terminal (TERM=%s) cannot be opened; use --plain or --batch",
                 getenv("TERM") ? getenv("TERM") : "");
         return false;
     }

@@ -247,12 +247,15 @@ static void run_copy(struct app *a, const char *args)
 
 const struct slash_command slash_commands[] = {
     {"help", "", "keys and commands", NULL, run_help},
-    {"think", "off|low|high|max", "how long K3 thinks, from the next message on", EFFORTS, run_think},
+    {"think", "off|low|high|max", "how long K3 thinks, from the next message on",
+     EFFORTS, run_think},
     {"continue", "", "go on with the last answer, when it was cut off", NULL, run_continue},
     {"regen", "", "another answer to the last message", NULL, run_regen},
-    {"edit", "[N]", "change your last message, or the N-th last, and have it answered", NULL, run_edit},
+    {"edit", "[N]", "change your last message, or the N-th last, and have it answered",
+     NULL, run_edit},
     {"find", "TEXT", "find earlier text; Ctrl+R and Ctrl+S go on", NULL, run_find},
-    {"copy", "[N | code [N]]", "copy the last answer, the N-th last, or a code block", "code", run_copy},
+    {"copy", "[N | code [N]]", "copy the last answer, the N-th last, or a code block",
+     "code", run_copy},
     {"save", "FILE", "the last answer into a new file", NULL, run_save},
     {"export", "FILE", "the whole session into a new file: .md, .txt or .jsonl", NULL, run_export},
     {"sessions", "", "the saved sessions, to open one", NULL, run_sessions},

@@ -235,7 +235,8 @@ void status_window_title(const struct ui_model *m, char *buf, size_t size)
     const struct session_status *st = &m->st;
     char a[32] = "";
     if (st->phase == PHASE_READING && st->prompt_total > 0)
-        snprintf(a, sizeof a, " %.0f %%", 100.0 * (double)st->prompt_done / (double)st->prompt_total);
+        snprintf(a, sizeof a, " %.0f %%",
+                 100.0 * (double)st->prompt_done / (double)st->prompt_total);
     else if (phase_is_busy(st->phase))
         snprintf(a, sizeof a, " %u tok", st->answer_tokens);
     snprintf(buf, size, "k3chat: %s%s%s%s", session_phase_name(st->phase), a,

@@ -1,4 +1,4 @@
-/* status.h - the title line and the status line: the most important figures in the room there is. */
+/* status.h - the title line and the status line: what matters most, in the room there is. */
 #ifndef K3CHAT_UI_STATUS_H
 #define K3CHAT_UI_STATUS_H
 

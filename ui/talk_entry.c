@@ -1,5 +1,5 @@
-/* talk_entry.c - the picture of one entry of the conversation: who, when, reasoning folded to one line
- * or open, the text, and how it ended. */
+/* talk_entry.c - the picture of one entry of the conversation: who, when, reasoning folded to one
+ * line or open, the text, and how it ended. */
 #include <config.h>
 
 #include <stdio.h>

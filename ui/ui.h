@@ -9,8 +9,8 @@
  * status; a message for stderr (after the terminal is back) stands in err when it is not 0. */
 int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err);
 
-/* After ui_run() has returned 0: the session that the person wants to go to, "" = a new one named by
- * the time; NULL = none, the person left. Valid until the next ui_run(). */
+/* After ui_run() has returned 0: the session that the person wants to go to, "" = a new one named
+ * by the time; NULL = none, the person left. Valid until the next ui_run(). */
 const char *ui_next_session(void);
 /* One line that the next ui_run() shows at its start (copied). */
 void ui_say(const char *text);
