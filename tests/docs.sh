@@ -103,9 +103,12 @@ grep -ohE '(`|&& |^ *)make [a-z][a-z0-9-]+' $pages | sed 's/.*make //' | sort -u
 report "make targets exist" "$work/c"
 
 # ---- the screen ------------------------------------------------------------------------------------
-sed -n 's/^    {"\([a-z]*\)", "[^"]*", "[^"]*",.*/\1/p' "$src/ui/slash.c" >"$work/slash"
 {
-    [ -s "$work/slash" ] || echo "no command was found in ui/slash.c"
+    sed -n 's/^    {"\([a-z]*\)", "[^"]*", "[^"]*",.*/\1/p' "$src/ui/slash.c"
+    sed -n 's/^    {"\([a-z]*\)", "[^"]*", run_.*/\1/p' "$src/ui/plain.c"
+} >"$work/slash"
+{
+    [ -s "$work/slash" ] || echo "no command was found in ui/"
     sed 's,^,/,' "$work/slash" | while read -r name; do
         grep -qE "\`${name}[\` ]" "$guide" || echo "$name: not described in docs/guide.md"
     done
