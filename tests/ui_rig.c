@@ -113,6 +113,50 @@ const char *rig_hear(struct rig *r, const char *start)
     return NULL;
 }
 
+/* The 60 steps behind the graphs. */
+static void play_steps(struct rig *r)
+{
+    for (int i = 0; i < 60; i++) {
+        const double t = 23.2 + 0.3 * (i * 7 % 5) + (i == 20 ? 8 : 0);
+        const int resident = 150 + 5 * (i * 11 % 23);
+        rig_say(r, "step 1 %.2f %.2f %.2f %.2f 98000000000 39200000000 1472 %d %d 309", t, t * 0.78,
+                t * 0.15, t * 0.95, resident, 1472 - 309 - resident);
+    }
+}
+
+void rig_play_scene(struct rig *r)
+{
+    static const char *const lines[] = {
+        "set session rust-lifetimes", "set profile laptop", "set model kimi-k3",
+        "set thinking low", "set budget 8000000000", "set rss 7600000000", "set peak 7700000000",
+        "set plan_total 7900000000", "set plan_experts 4900000000",
+        "set plan_residents 1500000000", "set plan_ring 200000000", "set plan_state 510000000",
+        "set plan_latent 450000000", "set plan_layers 93", "set layers 93",
+        "set expert_bytes 4700000000", "layers 1 16 12",
+        "message user 0 0 Explain lifetimes in Rust with one example.", "answer 0",
+        "set reasoning_tokens 61",
+        "think The user wants a short explanation with one example: the longest function.",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        rig_say(r, "%s", lines[i]);
+    play_steps(r);
+    rig_say(r, "say A **lifetime** names how long a reference stays valid:\\n\\n```rust\\n"
+               "fn longest<'a>(x: &'a str, y: &'a str) -> &'a str {\\n"
+               "    if x.len() > y.len() { x } else { y }\\n}\\n```\\n\\n"
+               "- `'a` is the *shorter* of both lifetimes;\\n"
+               "- the result may live **no longer** than that, and the compiler checks it\\n"
+               "  wherever `longest` is called.\\n\\n"
+               "> Nothing is kept alive by a lifetime: it only describes.");
+    rig_say(r, "set running 1");
+    rig_say(r, "set layer 61");
+    rig_say(r, "set last 24.1");
+    rig_say(r, "set mean 23.7");
+    rig_say(r, "set p95 25.9");
+    rig_say(r, "set answer_tokens 98");
+    rig_say(r, "set step_seconds 14.2");
+    rig_say(r, "phase answering");
+}
+
 void rig_make_idle(struct rig *r)
 {
     rig_say(r, "set session notes");

@@ -29,6 +29,8 @@ void rig_say(struct rig *r, const char *fmt, ...) __attribute__((format(printf, 
 /* Waits for a report that begins so, after those waited for before; NULL = it did not come. The
  * whole line, valid until the next call. */
 const char *rig_hear(struct rig *r, const char *start);
+/* An answer under way on a laptop: the scene of the stored screens. */
+void rig_play_scene(struct rig *r);
 /* idle, with some figures */
 void rig_make_idle(struct rig *r);
 

@@ -14,7 +14,7 @@ static void measure_rate(struct ui_model *m, double clock)
     const uint64_t bytes = now->bytes_trunk + now->bytes_experts;
     const uint64_t before = m->rate_from.bytes_trunk + m->rate_from.bytes_experts;
     const double dt = clock - m->rate_time;
-    if (!phase_is_busy(m->st.phase)) {
+    if (!phase_is_busy(m->st.phase) || now->devices == 0) {
         m->live_rate = -1;
         m->rate_time = 0;
     }
@@ -23,7 +23,7 @@ static void measure_rate(struct ui_model *m, double clock)
     if (m->rate_time > 0 && bytes >= before && dt > 0)
         m->live_rate = (double)(bytes - before) / dt;
     m->rate_from = *now;
-    m->rate_time = phase_is_busy(m->st.phase) ? clock : 0;
+    m->rate_time = phase_is_busy(m->st.phase) && now->devices > 0 ? clock : 0;
 }
 
 void model_refresh(struct ui_model *m, struct session *s, double clock, int64_t now)

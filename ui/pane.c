@@ -29,6 +29,9 @@ const struct pane *pane_find(const char *name)
 int pane_field(struct grid *g, const struct rect *r, int row, int col, const char *label,
                const char *value)
 {
+    const unsigned need = text_width(label, strlen(label)) + text_width(value, strlen(value)) + 1;
+    if (col + (int)need > r->cols + (*label ? 0 : 1))
+        return col;
     if (*label)
         col = grid_puts(g, r, row, col, INK_LABEL, label) + 1;
     return grid_puts(g, r, row, col, INK_TEXT, value);

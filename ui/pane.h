@@ -28,7 +28,8 @@ void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rec
 
 /* ---- what they share ---- */
 
-/* A label and its value in one row; returns the column after it. */
+/* A label and its value in one row; returns the column after it. Drawn whole or, where the room is
+ * short, not at all: a number that is cut off would lie. */
 int pane_field(struct grid *g, const struct rect *r, int row, int col, const char *label,
                const char *value);
 /* A percent or time graph in rows [row, r->rows) with its scale at the left edge. */

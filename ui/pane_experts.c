@@ -84,11 +84,14 @@ void pane_experts_draw(const struct ui_model *m, struct grid *g, const struct re
         pane_nothing_yet(g, r);
         return;
     }
-    int col = grid_puts(g, r, 0, 0, INK_LABEL, "kept ");
-    col = grid_puts(g, r, 0, col, INK_VALUE, fmt_count(a, sizeof a, used));
-    col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_count(b, sizeof b, slots));
-    grid_puts(g, r, 0, col + 2, INK_TEXT,
-              fmt_bytes(size, sizeof size, (double)m->st.metrics.expert_bytes_resident));
+    if (slots > 0) {
+        int col = grid_puts(g, r, 0, 0, INK_LABEL, "kept ");
+        col = grid_puts(g, r, 0, col, INK_VALUE, fmt_count(a, sizeof a, used));
+        col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_count(b, sizeof b, slots));
+        pane_field(g, r, 0, col + 2, "",
+                   fmt_bytes(size, sizeof size, (double)m->st.metrics.expert_bytes_resident));
+    } else
+        grid_puts(g, r, 0, 0, INK_LABEL, "no room to keep any");
     const struct rect rest = {r->row + 1, r->col, r->rows - 1, r->cols};
     draw_profile(m, g, &rest);
 }

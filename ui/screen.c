@@ -137,7 +137,6 @@ bool screen_open(const struct ui_config *cfg, struct k3_error *err)
         return false;
     }
     learn_terminal();
-    repeat_char = NULL; /* many emulators get REP wrong at the right margin */
     theme_init(cfg->theme);
     set_tty_modes();
     leaveok(stdscr, FALSE);
