@@ -211,6 +211,26 @@ static void any_of_three_turns_sampling_on(void **state)
     }
 }
 
+static void sampling_and_states(void **state)
+{
+    (void)state;
+    struct request r;
+    struct k3_error err;
+    assert_int_equal(parse("--model m", FOR_BOTH, &r, &err), OPTIONS_RUN);
+    assert_true(r.run.sampling.greedy && r.run.sampling.top_k == 0 && r.run.sampling.min_p == 0 &&
+                r.run.sampling.repetition_penalty == 0);
+    assert_true(r.run.states_keep == 3 && r.run.states_disk == 8000000000 &&
+                r.run.save_every == 1800);
+    request_free(&r);
+    assert_int_equal(parse("--model m --top-k 40 --min-p 0.05 --repetition-penalty 1.1 --states 5 "
+                           "--state-disk 2GB --state-every 0.5", FOR_BOTH, &r, &err), OPTIONS_RUN);
+    assert_true(!r.run.sampling.greedy && r.run.sampling.top_k == 40);
+    assert_true(r.run.sampling.min_p == 0.05f && r.run.sampling.repetition_penalty == 1.1f);
+    assert_true(r.run.states_keep == 5 && r.run.states_disk == 2000000000 &&
+                r.run.save_every == 30);
+    request_free(&r);
+}
+
 static void the_last_one_wins_and_two_dashes_end(void **state)
 {
     (void)state;
@@ -255,6 +275,10 @@ static void refusals_name_the_option(void **state)
         {"--top-p 0", "more than 0, at most 1"},
         {"--top-p 1.01", "more than 0, at most 1"},
         {"--seed -3", "not a whole number"},
+        {"--min-p 1.5", "out of range"},
+        {"--repetition-penalty 0", "out of range"},
+        {"--state-every -1", "out of range"},
+        {"--states many", "not a whole number"},
         {"--session a/x", "'/'"},
         {"--session .hidden", "dot"},
         {"--batch --ids 1 --prompt x", "--ids was given already"},
@@ -370,6 +394,7 @@ int main(void)
         cmocka_unit_test(every_option_arrives),
         cmocka_unit_test(defaults),
         cmocka_unit_test(any_of_three_turns_sampling_on),
+        cmocka_unit_test(sampling_and_states),
         cmocka_unit_test(the_last_one_wins_and_two_dashes_end),
         cmocka_unit_test(refusals_name_the_option),
         cmocka_unit_test(help_and_version_come_first),

@@ -20,6 +20,7 @@
 
 static char scratch[FIXTURE_PATH], model[FIXTURE_PATH];
 
+#define SHARDS 10
 #define DEADLINE 120.0 /* seconds; generous, reached only when something hangs */
 
 static struct run_config make_config(const char *name, uint32_t max_tokens)
@@ -440,6 +441,61 @@ static void a_model_that_cannot_be_loaded(void **state)
     session_close(s);
 }
 
+/* Cuts every shard behind its header, or puts back what was cut off. */
+static void cut_shards(char *data[SHARDS], size_t size[SHARDS], bool back)
+{
+    char name[64], path[FIXTURE_PATH];
+    for (unsigned i = 0; i < SHARDS; i++) {
+        snprintf(name, sizeof name, "model-%05u-of-%06u.safetensors", i + 1, SHARDS);
+        fixture_join(path, model, name);
+        if (!back) {
+            data[i] = fixture_read(model, name, &size[i]);
+            assert_int_equal(truncate(path, 4096), 0);
+            continue;
+        }
+        FILE *f = fopen(path, "r+"); /* the same file: the engine has it open */
+        assert_non_null(f);
+        assert_int_equal(fwrite(data[i], 1, size[i], f), size[i]);
+        assert_int_equal(fclose(f), 0);
+        free(data[i]);
+    }
+}
+
+static void a_disk_that_fails_and_comes_back(void **state)
+{
+    (void)state;
+    const struct run_config cfg = make_config("disk", 6);
+    char *data[SHARDS];
+    size_t size[SHARDS];
+    struct session *s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    cut_shards(data, size, false);
+    send_text(s, "Hello");
+    struct session_event ev;
+    bool withdrawn = false;
+    for (;;) { /* the text comes back to the editor, and the error says which file */
+        ev = next(s);
+        withdrawn = withdrawn || ev.kind == EVENT_WITHDRAWN;
+        if (ev.kind == EVENT_ERROR)
+            break;
+        session_event_free(&ev);
+    }
+    cut_shards(data, size, true);
+    assert_true(withdrawn);
+    assert_non_null(strstr(ev.text, ".safetensors"));
+    session_event_free(&ev);
+    wait_phase(s, PHASE_IDLE);
+    send_text(s, "Hello again");
+    ev = wait_for(s, EVENT_ANSWER_END);
+    assert_int_equal(ev.finish, FINISH_LENGTH);
+    session_event_free(&ev);
+    session_close(s);
+    struct transcript_contents c = transcript_of("disk");
+    assert_int_equal(c.conversation.n, 2);
+    expect_content(&c.conversation.v[0], "Hello again");
+    conversation_free(&c.conversation);
+}
+
 static void thinking_changes_with_the_next_message(void **state)
 {
     (void)state;
@@ -454,6 +510,113 @@ static void thinking_changes_with_the_next_message(void **state)
     assert_string_equal(st.thinking, "off");
     const uint32_t off = one_turn(s, "y");
     assert_true(off < low); /* the whole history, and no effort message before it */
+    session_close(s);
+}
+
+/* ---- other branches ---------------------------------------------------------------------- */
+
+static struct session_event wait_dropped(struct session *s, uint32_t index)
+{
+    struct session_event ev = wait_for(s, EVENT_DROPPED);
+    assert_int_equal(ev.index, index);
+    return ev;
+}
+
+/* Another answer, an edited message, and the branches on disk. */
+static void other_branches(void **state)
+{
+    (void)state;
+    struct k3_error err;
+    struct run_config cfg = make_config("branches", 6);
+    cfg.sampling = (struct k3_sampling){.temperature = 1, .top_p = 1, .seed = 40};
+    struct session *s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "a");
+    assert_int_equal(session_regenerate(s, &err), K3_OK);
+    wait_dropped(s, 1);
+    struct session_event ev = wait_for(s, EVENT_ANSWER);
+    assert_int_equal(ev.index, 1);
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "b");
+    assert_int_equal(session_edit(s, 0, "A", 1, &err), K3_OK);
+    wait_dropped(s, 0);
+    ev = wait_for(s, EVENT_MESSAGE);
+    assert_string_equal(ev.text, "A");
+    assert_int_equal(ev.index, 0);
+    session_event_free(&ev);
+    ev = wait_for(s, EVENT_ANSWER_END);
+    wait_phase(s, PHASE_IDLE);
+    session_close(s);
+    struct transcript_contents c = transcript_of("branches");
+    assert_int_equal(c.conversation.n, 2);
+    expect_content(&c.conversation.v[0], "A");
+    assert_int_equal(c.records, 7); /* a, two answers, b and its answer, A and its answer */
+    assert_int_equal(json_integer_value(json_object_get(c.conversation.v[1].settings, "seed")), 40);
+    conversation_free(&c.conversation);
+}
+
+/* Cancelled before any output, an edit brings the old branch back: on the screen and on disk. */
+static void a_cancelled_edit_changes_nothing(void **state)
+{
+    (void)state;
+    struct k3_error err;
+    struct run_config cfg = make_config("unedited", 4);
+    struct session *s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "first");
+    session_close(s);
+    cfg.engine.simulate_rate = SLOW_RATE;
+    s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    assert_int_equal(session_edit(s, 0, "second", 6, &err), K3_OK);
+    wait_dropped(s, 0);
+    struct session_event ev = wait_for(s, EVENT_MESSAGE);
+    session_event_free(&ev);
+    session_cancel(s);
+    ev = wait_for(s, EVENT_WITHDRAWN);
+    assert_string_equal(ev.text, "second");
+    session_event_free(&ev);
+    ev = wait_for(s, EVENT_MESSAGE);
+    assert_string_equal(ev.text, "first");
+    session_event_free(&ev);
+    ev = wait_for(s, EVENT_MESSAGE);
+    assert_int_equal(ev.role, ROLE_ASSISTANT);
+    assert_int_equal(ev.index, 1);
+    session_event_free(&ev);
+    wait_phase(s, PHASE_IDLE);
+    session_close(s);
+    struct transcript_contents c = transcript_of("unedited");
+    assert_int_equal(c.conversation.n, 2);
+    expect_content(&c.conversation.v[0], "first");
+    assert_int_equal(c.conversation.v[1].ids.n, 4);
+    conversation_free(&c.conversation);
+}
+
+/* What cannot be done is told, and nothing else happens. */
+static void nothing_to_do_is_told(void **state)
+{
+    (void)state;
+    struct k3_error err;
+    const struct run_config cfg = make_config("nothing", 4);
+    struct session *s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    session_continue(s, &err);
+    struct session_event ev = wait_for(s, EVENT_NOTICE);
+    assert_non_null(strstr(ev.text, "no answer to go on with"));
+    session_event_free(&ev);
+    session_regenerate(s, &err);
+    ev = wait_for(s, EVENT_NOTICE);
+    assert_non_null(strstr(ev.text, "no answer that could be given again"));
+    session_event_free(&ev);
+    session_edit(s, 3, "x", 1, &err);
+    ev = wait_for(s, EVENT_NOTICE);
+    assert_non_null(strstr(ev.text, "no such message"));
+    session_event_free(&ev);
+    ev = wait_for(s, EVENT_WITHDRAWN); /* the text is not lost */
+    assert_string_equal(ev.text, "x");
+    session_event_free(&ev);
+    assert_int_equal(session_edit(s, 0, "", 0, &err), K3_USAGE);
+    assert_int_equal(session_queued(s), 0);
     session_close(s);
 }
 
@@ -520,7 +683,11 @@ int main(void)
         cmocka_unit_test(the_queue_is_answered_in_order),
         cmocka_unit_test(a_full_context_ends_the_answer),
         cmocka_unit_test(a_model_that_cannot_be_loaded),
+        cmocka_unit_test(a_disk_that_fails_and_comes_back),
         cmocka_unit_test(thinking_changes_with_the_next_message),
+        cmocka_unit_test(other_branches),
+        cmocka_unit_test(a_cancelled_edit_changes_nothing),
+        cmocka_unit_test(nothing_to_do_is_told),
         cmocka_unit_test(pace_of_known_samples),
         cmocka_unit_test(rates_of_known_counts),
     };
