@@ -393,6 +393,18 @@ static enum k3_status end_answer(struct run *r, enum session_finish finish, stru
     return status;
 }
 
+/* A step failed. When output had come out before it, that is no longer to be trusted: it stood on the
+ * same disk. It is handed over all the same, marked. */
+static enum k3_status judge(struct batch *b, enum k3_status status, struct k3_error *err)
+{
+    if (status != K3_FAILED && status != K3_UNSOUND)
+        return status;
+    b->finish = FINISH_ERROR;
+    if (b->generated.n > 0 || b->argmax.n > 0)
+        err->status = K3_UNSOUND;
+    return err->status;
+}
+
 static enum k3_status generate(struct run *r, struct k3_error *err)
 {
     struct batch *b = r->b;
@@ -403,8 +415,9 @@ static enum k3_status generate(struct run *r, struct k3_error *err)
                            .ud = r};
     if (is_chat(b) && begin_answer(r, err) != K3_OK)
         return err->status;
-    const enum k3_status status = timeline_generate(&b->rt.line, &g, err);
+    enum k3_status status = timeline_generate(&b->rt.line, &g, err);
     b->finish = g.finish;
+    status = judge(b, status, err);
     struct k3_error end_err = {0};
     if (!is_chat(b))
         k3_utf8_end(&r->utf8, show, r);
@@ -433,6 +446,7 @@ static enum k3_status run_prompt(struct run *r, struct k3_error *err)
     if (status == K3_OK && b->rt.states != NULL)
         timeline_keep(&b->rt.line);
     b->finish = status == K3_CANCELLED ? FINISH_CANCELLED : FINISH_LENGTH;
+    status = judge(b, status, err);
     if (status == K3_OK && !teacher)
         status = generate(r, err);
     if (status == K3_OK && b->error.status != K3_OK) {
@@ -552,6 +566,10 @@ int batch_run(const struct request *req)
         status = deliver(&b, &err);
         if (status == K3_OK && cancelled)
             status = k3_fail(&err, K3_CANCELLED, "interrupted");
+    } else if (status == K3_UNSOUND && b.generated.n + b.argmax.n > 0) {
+        struct k3_error late = {0};
+        if (deliver(&b, &late) != K3_OK)
+            fprintf(stderr, "k3chat: %s\n", late.message);
     }
     close_batch(&b);
     if (status != K3_OK)

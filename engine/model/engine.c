@@ -110,7 +110,9 @@ enum k3_status k3_start(k3_engine *e, k3_progress_fn progress, void *ud, struct 
         return err->status;
     const struct k3_io_options io = {.kind = e->opt.io,
                                      .depth = e->plan.io_depth,
-                                     .simulate_rate = e->opt.simulate_rate};
+                                     .simulate_rate = e->opt.simulate_rate,
+                                     .read = e->read,
+                                     .read_ud = e->read_ud};
     e->io = k3_io_open(e->ckpt, &io, err);
     if (!e->io)
         return err->status;

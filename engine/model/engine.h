@@ -45,6 +45,8 @@ struct k3_engine {
     struct k3_tape_plan tape_plan;
     struct k3_plan plan;
     const struct k3_kernels *k;
+    k3_io_read_fn read;            /* set before k3_start(): a test's way to make reads fail */
+    void *read_ud;
     struct k3_io *io;
     struct k3_tape *tape;
     struct k3_experts *experts;

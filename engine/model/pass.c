@@ -1,29 +1,10 @@
 /* pass.c - one chunk through all layers: block attention residuals around attention and MLP. */
 #include "engine.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- embedding ----------------------------------------------------------------------------- */
-
-static enum k3_status read_row(const struct k3_engine *e, uint64_t offset, uint8_t *out, size_t n,
-                               struct k3_error *err)
-{
-    const struct k3_shard *s = &e->ckpt->shards[e->bind.embed_shard];
-    for (size_t got = 0; got < n;) {
-        const ssize_t r = pread(s->fd, out + got, n - got, (off_t)(offset + got));
-        if (r < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (r <= 0)
-            return k3_fail(err, K3_FAILED, "%s: reading the embedding at offset %llu: %s", s->path,
-                           (unsigned long long)(offset + got),
-                           r ? strerror(errno) : "the file ends early");
-        got += (size_t)r;
-    }
-    return K3_OK;
-}
 
 static float *source(const struct k3_engine *e, size_t i)
 {
@@ -45,7 +26,8 @@ static enum k3_status embed(struct k3_engine *e, struct k3_error *err)
         uint8_t *row = (uint8_t *)e->ws.out; /* free before the first layer; E floats at least */
         const uint64_t at = e->bind.embed_offset +
                             (uint64_t)e->chunk_ids[t] * e->bind.embed_row_bytes;
-        if (read_row(e, at, row, e->bind.embed_row_bytes, err) != K3_OK)
+        if (k3_checkpoint_read(e->ckpt, e->bind.embed_shard, at, row, e->bind.embed_row_bytes,
+                               err) != K3_OK)
             return err->status;
         atomic_fetch_add(&e->progress.embed_bytes, e->bind.embed_row_bytes);
         if (e->bind.embed_dtype == K3_DT_F32)

@@ -446,8 +446,10 @@ enum k3_status k3_checkpoint_read(const struct k3_checkpoint *c, uint32_t shard,
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return k3_fail(err, K3_FAILED, "%s: reading at byte %" PRIu64 " failed: %s", s->path,
-                           offset + done, strerror(errno));
+            return k3_fail(err, K3_FAILED,
+                           "%s: reading at byte %" PRIu64 " failed: %s (errno %d); check the disk "
+                           "and its cable or mount, then start again", s->path, offset + done,
+                           strerror(errno), errno);
         if (got == 0)
             return k3_fail(err, K3_FAILED,
                            "%s: the file ends at byte %" PRIu64 ", %zu bytes early: it was cut off "
