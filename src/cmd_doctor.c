@@ -14,6 +14,7 @@
 #include "paths.h"
 #include "profile.h"
 #include "report.h"
+#include "runtime.h"
 #include "size.h"
 
 static void print_cpu(void)
@@ -76,6 +77,33 @@ static const char *fitting_profile(uint64_t *budget, bool *found)
     return best;
 }
 
+/* What a token reads and what stays in memory, by budget: the steps from the least one up, and the
+ * budgets of the profiles among them. */
+static void print_budgets(struct k3_options opt, uint64_t floor)
+{
+    static const uint32_t gb[] = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000};
+    char a[32], b[32], c[32];
+    puts("  budget    trunk per token  experts per token  trunk that stays  experts that stay");
+    for (size_t i = 0; i < sizeof gb / sizeof gb[0]; i++) {
+        struct k3_plan p = {0};
+        struct k3_error err = {0};
+        opt.budget = (uint64_t)gb[i] * 1000 * 1000 * 1000;
+        if (opt.budget < floor || k3_plan_config(&opt, &p, &err) != K3_OK)
+            continue;
+        const uint64_t experts = (uint64_t)p.moe_layers * p.n_experts;
+        printf("  %6s  %17s  %17s  %14.1f %%  %15.1f %%\n", size_format(a, sizeof a, opt.budget),
+               size_format(b, sizeof b, p.trunk_per_token),
+               size_format(c, sizeof c, p.experts_per_token),
+               p.trunk_bytes > 0
+                   ? 100.0 * (double)(p.trunk_bytes - p.trunk_per_token) / (double)p.trunk_bytes
+                   : 100.0,
+               experts > 0 ? 100.0 * p.expert_slots / (double)experts : 100.0);
+        if (p.trunk_per_token == 0 && p.expert_slots == experts)
+            break; /* everything is resident: more changes nothing */
+    }
+    puts("  (experts per token: at most, when none of the chosen ones is in memory)");
+}
+
 static enum k3_status print_plan(const struct k3_options *opt, struct k3_error *err)
 {
     char a[32];
@@ -86,6 +114,8 @@ static enum k3_status print_plan(const struct k3_options *opt, struct k3_error *
                size_format(a, sizeof a, plan.floor));
     if (status == K3_OK)
         report_plan(stdout, &plan);
+    if (plan.floor > 0)
+        print_budgets(*opt, plan.floor);
     return status;
 }
 
@@ -108,6 +138,9 @@ static enum k3_status examine(const struct request *r, struct k3_error *err)
     enum k3_status status = K3_OK;
     if (dir != NULL) {
         printf("model: %s\n", dir);
+        /* As in a chat, whose tokenizer is not loaded here. */
+        runtime_count_program(&opt, RUNTIME_CHAT_BYTES);
+        opt.program_per_id += RUNTIME_TOKENIZER_PER_ID;
         status = print_plan(&opt, err);
     }
     if (status == K3_OK)

@@ -203,6 +203,8 @@ static void released_geometry(void **state)
     const double doctor = figure_behind(c.out_text, "with 4096 positions: ");
     assert_true(doctor > 0.8 && doctor <= 2.0);
     assert_non_null(strstr(c.out_text, "of a budget of 2.00 GB"));
+    assert_non_null(strstr(c.out_text, "trunk per token"));
+    assert_non_null(strstr(c.out_text, "1.00 TB                0 B")); /* the trunk stays by then */
     program_free(&c);
 }
 
