@@ -283,6 +283,21 @@ static void one_nan_logit_is_seen(void **state)
     expect_text(&err, "not finite");
 }
 
+/* Headers are read by several threads; the message is that of the first faulty shard, always. */
+static void the_first_faulty_shard_is_named(void **state)
+{
+    const struct model *m = *state;
+    const struct k3_options opt = fixture_options(m->dir);
+    for (unsigned i = 9; i > 2; i -= 3) {
+        char name[64];
+        snprintf(name, sizeof name, "model-%05u-of-000010.safetensors", i);
+        fixture_poke(m->dir, name, 8, "[", 1);
+        const struct k3_error err = fixture_refusal(&opt);
+        assert_int_equal(err.status, K3_FAILED);
+        expect_text(&err, name);
+    }
+}
+
 /* The file shrinks while the engine runs: the step fails, and says where. */
 static void shard_cut_under_us(void **state)
 {
@@ -438,6 +453,7 @@ int main(void)
         WITH_MODEL(nan_scale_names_the_expert),
         WITH_MODEL(nan_weights_never_become_tokens),
         WITH_MODEL(one_nan_logit_is_seen),
+        WITH_MODEL(the_first_faulty_shard_is_named),
         WITH_MODEL(shard_cut_under_us),
         WITH_MODEL(bad_ids_and_long_prompts),
         WITH_MODEL(small_budgets_are_refused),

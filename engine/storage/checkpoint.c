@@ -7,6 +7,8 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <omp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,15 +343,48 @@ static void names_free(struct names *w)
     give_back();
 }
 
+/* A header as JSON takes ten times its bytes; only threads whose headers are small go side by side. */
+static enum k3_status enter_one(struct k3_checkpoint *c, uint32_t shard, struct k3_error *err)
+{
+    uint64_t length = 0;
+    enum k3_status st;
+    if (pread(c->shards[shard].fd, &length, sizeof length, 0) == sizeof length &&
+        length <= K3_CKPT_SIDE_BY_SIDE)
+        return k3_ckpt_enter(c, shard, err);
+#pragma omp critical(k3_large_header)
+    st = k3_ckpt_enter(c, shard, err);
+    return st;
+}
+
+/* Shards hold different tensors, so that their headers can be entered side by side. What is told of
+ * is the first faulty one in order: those behind it that have not begun are left out. The progress
+ * is told by the calling thread alone. */
+static enum k3_status enter_shards(struct k3_checkpoint *c, k3_progress_fn progress, void *ud,
+                                   struct k3_error *err)
+{
+    atomic_size_t faulty = c->n_shards, done = 0;
+    const int most = omp_get_max_threads(), team = most < K3_CKPT_TEAM ? most : K3_CKPT_TEAM;
+#pragma omp parallel for schedule(dynamic) num_threads(team) if (c->n_shards > 1)
+    for (size_t i = 0; i < c->n_shards; i++) {
+        struct k3_error mine = {.status = K3_OK};
+        if (progress && omp_get_thread_num() == 0)
+            progress(ud, "indexing shards", atomic_load(&done), c->n_shards);
+        if (i < atomic_load(&faulty) && enter_one(c, (uint32_t)i, &mine) != K3_OK)
+#pragma omp critical(k3_first_fault)
+            if (i < atomic_load(&faulty)) {
+                atomic_store(&faulty, i);
+                *err = mine;
+            }
+        atomic_fetch_add(&done, 1);
+    }
+    return atomic_load(&faulty) < c->n_shards ? err->status : K3_OK;
+}
+
 static enum k3_status enter_all(struct k3_checkpoint *c, k3_progress_fn progress, void *ud,
                                 struct k3_error *err)
 {
-    for (size_t i = 0; i < c->n_shards; i++) {
-        if (progress)
-            progress(ud, "indexing shards", i, c->n_shards);
-        if (k3_ckpt_enter(c, (uint32_t)i, err) != K3_OK)
-            return err->status;
-    }
+    if (enter_shards(c, progress, ud, err) != K3_OK)
+        return err->status;
     if (progress)
         progress(ud, "indexing shards", c->n_shards, c->n_shards);
     for (size_t i = 0; i < c->n_tensors; i++)

@@ -326,7 +326,9 @@ enum k3_status k3_ckpt_enter(struct k3_checkpoint *c, uint32_t shard, struct k3_
     if (st == K3_OK)
         st = check_overlaps(s, filled, n, err);
     /* What jansson took is about eight times the text. */
-    uint64_t held = c->table_bytes + 10 * (data - 8) + n * sizeof *filled;
+    uint64_t held = 10 * (data - 8) + n * sizeof *filled;
+    held = c->table_bytes + (data - 8 <= K3_CKPT_SIDE_BY_SIDE ? K3_CKPT_TEAM * held : held);
+#pragma omp critical(k3_peak_bytes)
     if (held > c->peak_bytes)
         c->peak_bytes = held;
     free(filled);

@@ -6,6 +6,10 @@
 
 #include "checkpoint.h"
 
+#define K3_CKPT_TEAM 8                  /* threads that read headers at most */
+#define K3_CKPT_SIDE_BY_SIDE (2u << 20) /* a larger header is read alone; the released ones have
+                                         * 0.8 MB */
+
 /* What the index says: this tensor stands in that shard. */
 struct k3_ckpt_ref {
     const char *name; /* lives in the JSON tree it came from */
