@@ -352,6 +352,17 @@ static enum k3_status take_header(struct reading *rd, const json_t *rec)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
+/* An answer that had come to its length when the program was killed or the disk was full lacks only
+ * the record of its end. */
+static void settle(struct message *m)
+{
+    const json_int_t most = json_integer_value(json_object_get(m->settings, "max_tokens"));
+    if (m->unfinished && most > 0 && m->ids.n >= (size_t)most) {
+        m->unfinished = false;
+        m->finish = FINISH_LENGTH;
+    }
+}
+
 /* The chain from the tip to the first message becomes the conversation. */
 static enum k3_status build(struct reading *rd, struct conversation *c)
 {
@@ -371,6 +382,7 @@ static enum k3_status build(struct reading *rd, struct conversation *c)
             chain[i]->m.body = NULL;
             chain[i]->m.ids = (struct k3_ids){0};
             chain[i]->m.settings = chain[i]->m.figures = NULL;
+            settle(&copy);
             status = conversation_push(c, &copy, rd->err);
         }
     free(chain);

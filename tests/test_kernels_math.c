@@ -20,12 +20,12 @@ static double sigma(double x)
     return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
 }
 
-/* The limits are what an exhaustive run found, rounded up. */
+/* The limits are what a grid of every eleventh float found (exp: every float), rounded up. */
 static const struct function {
     const char *name;
     double (*exact)(double x);
     double ulps;
-} functions[] = {{"exp", exp, 0.76}, {"logistic", sigma, 1.46}, {"tanh", tanh, 1.08}};
+} functions[] = {{"exp", exp, 0.76}, {"logistic", sigma, 1.60}, {"tanh", tanh, 1.08}};
 
 static void apply(const struct k3_kernels *k, size_t f, float *y, const float *x, size_t n)
 {

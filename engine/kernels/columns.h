@@ -70,7 +70,7 @@ K3_INLINE void gemm_t_any(enum format f, float *y, size_t ldy, const uint8_t *w,
         run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens, 16, V, T);
     for (; c < cols; c += 16)
         run_columns(f, y + c, ldy, w + c * size, ldw, rows, x, ldx, tokens,
-                    k3_least(16, cols - c), 1, T);
+                    k3_least(16, cols - c), 1, 1);
 }
 
 /* A single token has registers to spare for more columns. */

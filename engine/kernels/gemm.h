@@ -170,7 +170,7 @@ K3_INLINE void direct_rows(enum format f, float *y, size_t ldy, const struct mat
         direct_plain(f, y + r, ldy, w, m->cols, x, ldx, R, T);
 }
 
-/* T tokens with all rows, R at once and the last ones singly. */
+/* T tokens with all rows, R at once, and the last rows one by one with each token. */
 K3_INLINE void direct_tokens(enum format f, float *y, size_t ldy, const struct matrix *m,
                              const float *x, size_t ldx, int R, int T)
 {
@@ -178,7 +178,8 @@ K3_INLINE void direct_tokens(enum format f, float *y, size_t ldy, const struct m
     for (; r + (size_t)R <= m->rows; r += (size_t)R)
         direct_rows(f, y, ldy, m, r, x, ldx, R, T);
     for (; r < m->rows; r++)
-        direct_rows(f, y, ldy, m, r, x, ldx, 1, T);
+        for (size_t t = 0; t < (size_t)T; t++)
+            direct_rows(f, y + t * ldy, ldy, m, r, x + t * ldx, ldx, 1, 1);
 }
 
 /* Tokens of the next group, when `left` are split into groups of at most `most` as even as can be:
@@ -276,7 +277,8 @@ K3_INLINE void block_step(enum format f, float *lanes, const struct block *b, co
     }
 }
 
-/* All rows of the block with T tokens, TILE_R rows at once. */
+/* All rows of the block with T tokens, TILE_R rows at once, and the last rows one by one with each
+ * token. */
 K3_INLINE void block_rows(enum format f, float *lanes, const struct block *b, const float *x,
                           size_t ldx, int T)
 {
@@ -284,7 +286,9 @@ K3_INLINE void block_rows(enum format f, float *lanes, const struct block *b, co
     for (; r + TILE_R <= b->rows; r += TILE_R)
         block_step(f, lanes + r * 16, b, b->w + r * b->stride, x, ldx, TILE_R, T);
     for (; r < b->rows; r++)
-        block_step(f, lanes + r * 16, b, b->w + r * b->stride, x, ldx, 1, T);
+        for (size_t t = 0; t < (size_t)T; t++)
+            block_step(f, lanes + (t * BLOCK_ROWS + r) * 16, b, b->w + r * b->stride, x + t * ldx,
+                       ldx, 1, 1);
 }
 
 /* All tokens, up to TILE_T at once. */
@@ -308,6 +312,19 @@ K3_INLINE void block_tokens(enum format f, float *lanes, const struct block *b, 
         else
             block_rows(f, at, b, xt, ldx, 1);
     }
+}
+
+/* MXFP4, once decoded, takes the way of F32. */
+static void block_f32(float *lanes, const struct block *b, const float *x, size_t ldx,
+                      size_t tokens)
+{
+    block_tokens(F32, lanes, b, x, ldx, tokens);
+}
+
+static void block_bf16(float *lanes, const struct block *b, const float *x, size_t ldx,
+                       size_t tokens)
+{
+    block_tokens(BF16, lanes, b, x, ldx, tokens);
 }
 
 /* R rows from r with one token: the columns after the last whole sixteen, then the fixed tree. */
@@ -359,7 +376,7 @@ K3_INLINE void rows_by_tokens(enum format f, float *y, size_t ldy, const struct 
             b.stride = BLOCK_MOST * sizeof *tile;
             b.ahead = 0;
         }
-        block_tokens(f == MXFP4 ? F32 : f, lanes, &b, x + k, ldx, tokens);
+        (f == BF16 ? block_bf16 : block_f32)(lanes, &b, x + k, ldx, tokens);
     }
     finish_tokens(f, y, ldy, lanes, m, r0, nr, x, ldx, tokens);
 }
