@@ -196,6 +196,10 @@ static enum k3_status load(struct batch *b, struct k3_error *err)
     if (runtime_load(&b->rt, &cfg, &needs, &listen, err) != K3_OK)
         return err->status;
     settle_maker(b);
+    if (b->base.body != NULL && !cfg.ignore_stop &&
+        timeline_is_stop(&b->rt.line, b->base.ids.v[b->base.ids.n - 1]))
+        return k3_fail(err, K3_USAGE, "--continue: the last answer of session '%s' is complete",
+                       cfg.session_name);
     return runtime_use_states(&b->rt, &cfg, recorder_path(b->rec), on_notice, b, err);
 }
 

@@ -46,7 +46,7 @@ void timeline_close(struct timeline *t)
     memset(t, 0, sizeof *t);
 }
 
-static bool is_stop(const struct timeline *t, int32_t id)
+bool timeline_is_stop(const struct timeline *t, int32_t id)
 {
     for (size_t i = 0; i < t->n_stops; i++)
         if (t->stops[i] == id)
@@ -329,7 +329,7 @@ enum k3_status timeline_generate(struct timeline *t, struct generation *g, struc
         const double now = clock_now();
         k3_get_metrics(t->engine, &after);
         const struct step_stats stats = stats_between(&before, &after, now - start);
-        const bool stop = !g->ignore_stop && is_stop(t, id);
+        const bool stop = !g->ignore_stop && timeline_is_stop(t, id);
         g->tokens++;
         g->token(g->ud, id, stop, &stats, logits);
         if (ends(t, g, stop))

@@ -55,6 +55,9 @@ enum k3_status timeline_read(struct timeline *t, const int32_t *ids, size_t n, k
                              void *ud, struct step_stats *stats, uint32_t *reused,
                              struct k3_error *err);
 
+/* Does this id end an answer? */
+bool timeline_is_stop(const struct timeline *t, int32_t id);
+
 /* The token that the logits give here: a function of them, the settings, and all ids before. -1 when
  * none can be chosen. */
 int32_t timeline_draw(struct timeline *t);

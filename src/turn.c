@@ -440,10 +440,17 @@ static enum k3_status regenerate(struct turn *t, struct k3_error *err)
     return answer_again(t, err);
 }
 
+/* Ended by itself, also when the record that says so was lost. */
+static bool is_complete(const struct session *s, const struct message *m)
+{
+    return m->finish == FINISH_STOP || m->ids.n == 0 ||
+           (!s->cfg->ignore_stop && timeline_is_stop(&s->rt.line, m->ids.v[m->ids.n - 1]));
+}
+
 static enum k3_status go_on(struct turn *t, struct k3_error *err)
 {
     const struct message *m = last_answer(t->s);
-    if (m == NULL || m->finish == FINISH_STOP || m->ids.n == 0) {
+    if (m == NULL || is_complete(t->s, m)) {
         notice(t->s, m == NULL ? "there is no answer to go on with"
                                : "the last answer is complete; there is nothing to go on with");
         return K3_OK;
