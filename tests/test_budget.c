@@ -160,7 +160,8 @@ static void too_small_is_refused(void **state)
     json_t *ids = NULL;
     uint64_t residents = 0;
     assert_true(needed > 2 * MB);
-    assert_true(holds(&r, needed, &ids, &residents));
+    /* Under the sanitizers the heap grows while the index is read, which comes after this refusal. */
+    assert_true(holds(&r, needed + (sanitized ? 8 * MB : 0), &ids, &residents));
     json_decref(ids);
 }
 
