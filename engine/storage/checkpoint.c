@@ -364,6 +364,9 @@ static enum k3_status enter_shards(struct k3_checkpoint *c, k3_progress_fn progr
 {
     atomic_size_t faulty = c->n_shards, done = 0;
     const int most = omp_get_max_threads(), team = most < K3_CKPT_TEAM ? most : K3_CKPT_TEAM;
+    /* Other threads may take every shard, and the calling one then has nothing to tell. */
+    if (progress)
+        progress(ud, "indexing shards", 0, c->n_shards);
 #pragma omp parallel for schedule(dynamic) num_threads(team) if (c->n_shards > 1)
     for (size_t i = 0; i < c->n_shards; i++) {
         struct k3_error mine = {.status = K3_OK};
