@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include <termios.h>
 
-#define VT_DEADLINE_MS 10000
+#define VT_DEADLINE_MS 60000
 
 struct vt;
 
