@@ -23,6 +23,11 @@ case "${1-}" in
         }
         sudo=
         [ "$(id -u)" = 0 ] || sudo=sudo
+        [ -z "$sudo" ] || command -v sudo >/dev/null || {
+            echo "autogen.sh: installing packages needs root, and there is no sudo here; as root do:" >&2
+            echo "    apt-get update && apt-get install" $packages >&2
+            exit 1
+        }
         echo "autogen.sh: installing" $packages
         # The index may be absent on a fresh machine, and old everywhere else.
         $sudo apt-get update -q
