@@ -1,22 +1,30 @@
 #!/bin/sh
 # Compares README.md and docs/ with the program and the tree. Prints TAP.
 #
-# In the Markdown files a comment <!-- run --> before a ```sh block has the block run (sh -e) and must
-# succeed; <!-- run: N --> before a ```console block runs the lines after "$ ", which must end with
-# status N, and looks for each other line in what they print. "..." in such a line stands for anything.
-# All blocks share one scratch folder, in which `k3chat` is the program just built.
+# Every block of commands (```sh, ```console) in the Markdown files has a comment right above it:
+#   <!-- run -->       the block is run (sh -e) and must succeed
+#   <!-- run: chat --> the same; its chats open as lines of text (--plain) on an empty stdin
+#   <!-- run: N -->    of a ```console block, the lines after "$ " are run and must end with status N, and
+#                      each other line must be in what they print; "..." stands for anything
+#   <!-- not run: REASON -->, <!-- chat command -->, <!-- test command --> (.ci/run runs these two)
+# All blocks share one scratch folder and a home folder, in which `k3chat` is the program just built and
+# ~/kimi-k3 a tiny checkpoint. What stands as `k3chat ...` in the text is run as well, with DIR, NAME and
+# FILE put in. <!-- picture: FILE --> stands before a copy of a stored picture of the screen.
 set -u
 LC_ALL=C.UTF-8
 export LC_ALL
 src=${K3_SRCDIR:?} build=${K3_BUILDDIR:?}
 work=$(mktemp -d "${TMPDIR:-/tmp}/k3chat-docs-XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin" "$work/scratch"
+mkdir "$work/bin" "$work/scratch" "$work/home"
 ln -s "$build/k3chat" "$work/bin/k3chat"
+printf '#!/bin/sh\nexec "%s/k3chat" "$@" --plain </dev/null\n' "$build" >"$work/scratch/k3chat"
+chmod +x "$work/scratch/k3chat"
 PATH=$work/bin:$PATH
+HOME=$work/home
 XDG_DATA_HOME=$work/data XDG_CONFIG_HOME=$work/config XDG_CACHE_HOME=$work/cache
 K3CHAT_CONF=$src/conf
-export PATH XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME K3CHAT_CONF
+export PATH HOME XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME K3CHAT_CONF
 guide=$src/docs/guide.md
 formats=$src/docs/formats.md
 pages="$src/README.md $src/docs/*.md"
@@ -190,6 +198,22 @@ for marker in test chat; do
 done >"$work/c"
 report "the README has its two commands" "$work/c"
 
+# ---- packages ----------------------------------------------------------------------------------------
+# What autogen.sh installs and what the Debian package builds with. The tools that debhelper and the
+# essential packages bring are named by autogen.sh alone.
+sh "$src/autogen.sh" --help | sed -n 's/^packages[^:]*: //p' | tr ' ' '\n' |
+    grep -vxE 'gcc|make|autoconf|automake' | sort >"$work/packages"
+sed -n '/^Build-Depends:/,/^$/s/^ \([a-z0-9.+-]*\).*,$/\1/p' "$src/docs/packaging/debian/control" |
+    grep -vx debhelper-compat | sort >"$work/depends"
+diff "$work/packages" "$work/depends" | sed -n 's/^</only in autogen.sh:/p; s/^>/only in debian\/control:/p' \
+    >"$work/c"
+[ -s "$work/packages" ] || echo "autogen.sh --help names no packages" >>"$work/c"
+report "the Debian package builds with what autogen.sh installs" "$work/c"
+sed -n 's/^AC_INIT(\[k3chat\], \[\([^]]*\)\].*/\1/p' "$src/configure.ac" >"$work/version"
+sed -n '1s/^k3chat (\(.*\)-[0-9]*) .*/\1/p' "$src/docs/packaging/debian/changelog" |
+    diff "$work/version" - >"$work/c"
+report "the Debian package has the version of the program" "$work/c"
+
 # ---- completion --------------------------------------------------------------------------------------
 cat >"$work/complete.bash" <<'END'
 . "$1/conf/completion/k3chat"
@@ -214,15 +238,78 @@ else
     echo "ok $n # SKIP completion knows the program's words: no bash"
 fi
 
+# ---- every block says what becomes of it ---------------------------------------------------------------
+for page in $pages; do
+    awk -v page="${page#"$src"/}" '
+        !code && /^    / && above == "" { print page ":" NR ": an indented block; fence it and name its language" }
+        !code && /^ *```/ {
+            code = 1; kind = $0; gsub(/[ `]/, "", kind)
+            marked = above ~ /^ *<!-- (run(: ([0-9]+|chat))?|not run: .+|(chat|test) command) -->$/
+            if (kind == "") print page ":" NR ": a block without a language (text, if it is none)"
+            if ((kind == "sh" || kind == "console") && !marked)
+                print page ":" NR ": commands that are neither run nor say why not"
+            next
+        }
+        code && /^ *```$/ { code = 0; above = "-"; next }
+        { above = $0 }' "$page"
+done >"$work/c"
+report "every block of commands is run, or says why not" "$work/c"
+grep -n '^<!-- picture: ' "$src/README.md" "$src"/docs/*.md | while IFS=: read -r page line marker; do
+    picture=${marker#*picture: }
+    picture=$src/${picture% -->}
+    sed -n "$((line + 1))p" "$page" | grep -qxF '```text' &&
+        sed -n "$((line + 2)),\$p" "$page" | sed '/^```$/,$d' | cmp -s - "$picture" ||
+        echo "${page#"$src"/}:$line: the block below is not $picture"
+done >"$work/c"
+report "pictures are the stored ones" "$work/c"
+
+# ---- the README's arithmetic ---------------------------------------------------------------------------
+# Bytes per token from the plan of the released model, seconds by the rates in the table's head.
+sed -n '/^| profile | trunk read/,/^$/p' "$src/README.md" >"$work/expect"
+sed -n 's/^| `\([a-z]*\)`.*/\1/p' "$work/expect" | while read -r profile; do
+    k3chat doctor --profile "$profile" --model "$src/tests/data/released" 2>&1 |
+        sed -n "s/^ *each token reads \([0-9.]*\) \(G*B\) of trunk and at most \([0-9.]*\) GB of experts.*/$profile \1 \3/p"
+done | awk -v table="$work/expect" '
+    BEGIN { FS = " *[|] *"; getline head <table; n = split(head, rate); FS = " " }
+    { row = "| `" $1 "` | " $2 " GB | " $3 " GB |"
+      for (i = 5; i < n; i++) {
+          s = ($2 + $3) / rate[i]; row = row " " sprintf(s < 10 ? "%.1f" : "%.0f", s) " s |"
+      }
+      print row }' >"$work/computed"
+tail -n +3 "$work/expect" | sed '/^$/d' | diff - "$work/computed" >"$work/c" && [ -s "$work/computed" ] ||
+    echo "README.md (<) is not what k3chat doctor plans (>)" >>"$work/c"
+report "what to expect is what doctor plans" "$work/c"
+
+# ---- commands within the text ------------------------------------------------------------------------
+"$build/make-checkpoint" "$HOME/kimi-k3" --preset tiny --quiet >"$work/c" 2>&1
+report "a tiny checkpoint stands for the real one" "$work/c"
+k3chat --batch --ids 1,2,3 --max-tokens 6 --trace experts.trace >/dev/null 2>&1
+# A name alone is looked for above; measurements take minutes, and a download needs a network.
+# shellcheck disable=SC2086,SC2016
+grep -ohE '`k3chat [^` ]+ [^`]+`' $pages | tr -d '`' | grep -vE '^k3chat (bench|fetch) ' | sort -u |
+    while IFS= read -r line; do
+        line=$(echo "$line" | sed "s,DIR,$HOME/kimi-k3,; s,NAME,docs,; s,FILE,experts.trace,")
+        case $line in
+            "k3chat "[a-z]* | *--batch* | *--help* | *--version*) ;;
+            *) line="$line --plain" ;;
+        esac
+        sh -c "$line" >"$work/out" 2>&1 </dev/null || { echo "$line: status $?"; tail -n 3 "$work/out"; }
+    done >"$work/c"
+report "commands within the text run" "$work/c"
+
 # ---- blocks that are marked to be run ------------------------------------------------------------------
 for page in $pages; do
     awk -v stem="$work/block-$(basename "$page")" -v page="${page#"$src"/}" '
-        /^<!-- run(: [0-9]+)? -->$/ { status = $0; gsub(/[^0-9]/, "", status); wanted = 1; next }
-        wanted && /^```(sh|console)$/ {
-            file = sprintf("%s-%04d", stem, NR); kind = substr($0, 4); wanted = 0
-            print page ":" NR, status + 0, kind >(file ".head"); next
+        /^ *<!-- run(: ([0-9]+|chat))? -->$/ {
+            chat = /chat/; status = $0; gsub(/[^0-9]/, "", status); wanted = 1; next
         }
-        /^```$/ && file { close(file ".head"); close(file ".sh"); file = ""; next }
+        wanted && /^ *```(sh|console)$/ {
+            file = sprintf("%s-%04d", stem, NR); kind = $0; gsub(/[ `]/, "", kind); wanted = 0
+            print page ":" NR, status + 0, kind >(file ".head")
+            if (chat) print "k3chat() { ./k3chat \"$@\"; }" >(file ".sh")
+            next
+        }
+        /^ *```$/ && file { close(file ".head"); close(file ".sh"); file = ""; next }
         file && kind == "sh" { print >(file ".sh"); next }
         file && /^\$ / { print substr($0, 3) >(file ".sh"); next }
         file { print >(file ".want"); next }
