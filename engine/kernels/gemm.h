@@ -22,6 +22,8 @@ enum {
     BLOCK_COLS = 512,
     BLOCK_MOST = 640, /* columns that are still taken as one block at the end of a row */
     BLOCK_TOKENS = 64, /* most tokens whose partial sums are saved between blocks of columns */
+    PANEL_ROWS = 64,   /* rows that share the passage of a block of activations, */
+    PANEL_TOKENS = 16, /* when there are more tokens than this */
     DIRECT_AHEAD = 2048, /* bytes of prefetch within a row; the next row's start at its end */
     ACC_MAX = 32,
 };
@@ -237,7 +239,7 @@ struct block {
     const uint8_t *w;
     size_t stride;  /* bytes from row to row */
     size_t rows, cols;
-    size_t ahead;   /* bytes from a weight to the one at its place in the next block */
+    ptrdiff_t ahead; /* bytes from a weight to the one at its place in the next block */
     bool fresh;     /* the first block of its rows: the partial sums start here */
 };
 
@@ -253,7 +255,8 @@ K3_INLINE void block_step(enum format f, float *lanes, const struct block *b, co
         for (int t = 0; t < T; t++)
             acc[r * T + t] = b->fresh ? v16_zero() : v16_load(lanes + (t * BLOCK_ROWS + r) * 16);
     }
-    const size_t stride = b->stride, ahead = b->ahead, cols = b->cols;
+    const size_t stride = b->stride, cols = b->cols;
+    const ptrdiff_t ahead = b->ahead;
     for (size_t k = 0; k < cols; k += 16) {
         v16 xt[TILE_T];
         K3_UNROLL
@@ -263,7 +266,7 @@ K3_INLINE void block_step(enum format f, float *lanes, const struct block *b, co
         for (int r = 0; r < R; r++) {
             const uint8_t *row = w + (size_t)r * stride;
             const v16 a = row_load(f, row, k);
-            __builtin_prefetch(row + row_bytes(f, k) + ahead);
+            __builtin_prefetch(row + (ptrdiff_t)row_bytes(f, k) + ahead);
             K3_UNROLL
             for (int t = 0; t < T; t++)
                 acc[r * T + t] = v16_fma(a, xt[t], acc[r * T + t]);
@@ -355,30 +358,38 @@ K3_INLINE void finish_tokens(enum format f, float *y, size_t ldy, const float *l
     }
 }
 
-/* Up to BLOCK_ROWS rows from r0 with up to BLOCK_TOKENS tokens. */
-K3_INLINE void rows_by_tokens(enum format f, float *y, size_t ldy, const struct matrix *m,
-                              size_t r0, size_t nr, const float *x, size_t ldx, size_t tokens)
+/* Up to PANEL_ROWS rows from r0 with up to BLOCK_TOKENS tokens: a block of the columns of the
+ * activations stays in the second cache while the rows of the panel pass by. */
+K3_INLINE void panel_by_tokens(enum format f, float *y, size_t ldy, const struct matrix *m,
+                               size_t r0, size_t nr, const float *x, size_t ldx, size_t tokens)
 {
-    _Alignas(64) float lanes[BLOCK_ROWS * BLOCK_TOKENS * 16];
+    _Alignas(64) float lanes[PANEL_ROWS / BLOCK_ROWS][BLOCK_ROWS * BLOCK_TOKENS * 16];
     _Alignas(64) float tile[BLOCK_ROWS * BLOCK_MOST];
     const size_t whole = m->cols / 16 * 16, stride = row_bytes(f, m->cols);
     for (size_t k = 0, n; k == 0 || k < whole; k += n ? n : 1) {
         n = whole - k <= BLOCK_MOST ? whole - k : BLOCK_COLS;
-        struct block b = {.w = m->w + r0 * stride + row_bytes(f, k),
-                          .stride = stride,
-                          .rows = nr,
-                          .cols = n,
-                          .fresh = k == 0};
-        b.ahead = k + n < whole ? row_bytes(f, n) : BLOCK_ROWS * stride - row_bytes(f, k);
-        if (f == MXFP4) {
-            decode_block(tile, m, r0, nr, k, n);
-            b.w = (const uint8_t *)tile;
-            b.stride = BLOCK_MOST * sizeof *tile;
-            b.ahead = 0;
+        for (size_t r = 0; r < nr; r += BLOCK_ROWS) {
+            struct block b = {.w = m->w + (r0 + r) * stride + row_bytes(f, k),
+                              .stride = stride,
+                              .rows = k3_least(BLOCK_ROWS, nr - r),
+                              .cols = n,
+                              .fresh = k == 0};
+            /* the next rows of the panel, then its next columns; at its end the next panel */
+            b.ahead = r + BLOCK_ROWS < nr ? (ptrdiff_t)(BLOCK_ROWS * stride)
+                      : k + n < whole     ? (ptrdiff_t)row_bytes(f, n) - (ptrdiff_t)(r * stride)
+                                          : (ptrdiff_t)(BLOCK_ROWS * stride - row_bytes(f, k));
+            if (f == MXFP4) {
+                decode_block(tile, m, r0 + r, b.rows, k, n);
+                b.w = (const uint8_t *)tile;
+                b.stride = BLOCK_MOST * sizeof *tile;
+                b.ahead = 0;
+            }
+            (f == BF16 ? block_bf16 : block_f32)(lanes[r / BLOCK_ROWS], &b, x + k, ldx, tokens);
         }
-        (f == BF16 ? block_bf16 : block_f32)(lanes, &b, x + k, ldx, tokens);
     }
-    finish_tokens(f, y, ldy, lanes, m, r0, nr, x, ldx, tokens);
+    for (size_t r = 0; r < nr; r += BLOCK_ROWS)
+        finish_tokens(f, y, ldy, lanes[r / BLOCK_ROWS], m, r0 + r, k3_least(BLOCK_ROWS, nr - r), x,
+                      ldx, tokens);
 }
 
 /* ---- the entries ----------------------------------------------------------------------------- */
@@ -392,11 +403,13 @@ K3_INLINE void gemm_any(enum format f, float *y, size_t ldy, const struct matrix
         for (size_t r = 0; r < m->rows; r += BLOCK_ROWS)
             direct_groups(y, ldy, m, r, k3_least(BLOCK_ROWS, m->rows - r), x, ldx, tokens);
     } else {
-        for (size_t r = 0; r < m->rows; r += BLOCK_ROWS) {
-            const size_t nr = k3_least(BLOCK_ROWS, m->rows - r);
+        /* Few activations stay in a cache anyway, and the weights then stream row by row. */
+        const size_t panel = tokens > PANEL_TOKENS ? PANEL_ROWS : BLOCK_ROWS;
+        for (size_t r = 0; r < m->rows; r += panel) {
+            const size_t nr = k3_least(panel, m->rows - r);
             for (size_t t = 0; t < tokens; t += BLOCK_TOKENS)
-                rows_by_tokens(f, y + t * ldy, ldy, m, r, nr, x + t * ldx, ldx,
-                               k3_least(BLOCK_TOKENS, tokens - t));
+                panel_by_tokens(f, y + t * ldy, ldy, m, r, nr, x + t * ldx, ldx,
+                                k3_least(BLOCK_TOKENS, tokens - t));
         }
     }
 }
