@@ -1,12 +1,14 @@
 /* engine_thread.c - the thread that owns the model: loads it, then answers. */
 #include <config.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "clock.h"
+#include "disk_rate.h"
 #include "session_internal.h"
 
 /* ---- loading ----------------------------------------------------------------------------- */
@@ -39,10 +41,12 @@ static void on_plan(void *ud, const struct k3_plan *plan)
 /* From here on the front end may read figures and cancel. */
 static void publish(struct session *s)
 {
+    const double roof = disk_rate_kept(s->rt.dir);
     pthread_mutex_lock(&s->lock);
     s->engine = s->cancellable = s->rt.engine;
     s->plan = *k3_get_plan(s->rt.engine);
     s->state.demo = s->rt.demo;
+    s->state.disk_roof = roof;
     memcpy(s->state.model_name, s->rt.name, sizeof s->state.model_name);
     pthread_mutex_unlock(&s->lock);
 }
@@ -63,53 +67,91 @@ static void open_states(struct session *s)
         on_notice(s, err.message);
 }
 
-static bool load(struct session *s)
+void session_use_transcript(struct session *s)
+{
+    open_states(s);
+    turn_tell_reread(s);
+    session_set_phase(s, PHASE_IDLE);
+}
+
+void session_load_model(struct session *s)
 {
     const struct runtime_listener listen = {on_notice, on_progress, on_plan, s};
     const struct runtime_needs needs = {.tokenizer = true, .extra_bytes = RUNTIME_CHAT_BYTES};
     struct k3_error err = {0};
     if (runtime_load(&s->rt, s->cfg, &needs, &listen, &err) == K3_OK) {
+        s->loaded = true;
         publish(s);
-        open_states(s);
-        turn_tell_reread(s);
-        session_set_phase(s, PHASE_IDLE);
-        return true;
+        session_use_transcript(s);
+        return;
     }
+    runtime_close(&s->rt);
     session_set_detail(s, err.message);
     session_emit_text(s, EVENT_ERROR, err.message, strlen(err.message));
     session_set_phase(s, PHASE_FAILED);
-    return false;
 }
 
 /* ---- the thread -------------------------------------------------------------------------- */
 
-/* Waits for the next message; false = the session is being closed. */
-static bool next_message(struct session *s, struct queued_message **out, enum k3_thinking *thinking)
+/* The lock is held. The next work that is possible now: without a model, or in a session that is only
+ * shown, messages wait. */
+static struct queued_message *take_work(struct session *s)
 {
-    pthread_mutex_lock(&s->lock);
-    while (!s->quit && s->queue == NULL)
+    const bool answers = s->loaded && s->state.phase != PHASE_VIEWING;
+    struct queued_message **at = &s->queue;
+    while (*at != NULL && !answers && (*at)->kind < WORK_SWITCH)
+        at = &(*at)->next;
+    struct queued_message *q = *at;
+    if (q != NULL)
+        *at = q->next;
+    return q;
+}
+
+/* The lock is held. While a session is only shown, the file is looked at every second. */
+static void wait_for_work(struct session *s)
+{
+    if (s->state.phase != PHASE_VIEWING) {
         pthread_cond_wait(&s->changed, &s->lock);
-    const bool go_on = !s->quit;
-    if (go_on) {
-        *out = s->queue;
-        s->queue = (*out)->next;
-        *thinking = s->thinking;
+        return;
     }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    if (pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
+        return;
     pthread_mutex_unlock(&s->lock);
-    return go_on;
+    session_follow(s);
+    pthread_mutex_lock(&s->lock);
+}
+
+/* Waits for the next piece of work; NULL = the session is being closed. */
+static struct queued_message *next_work(struct session *s, enum k3_thinking *thinking)
+{
+    struct queued_message *q = NULL;
+    pthread_mutex_lock(&s->lock);
+    while (!s->quit && (q = take_work(s)) == NULL)
+        wait_for_work(s);
+    *thinking = s->thinking;
+    pthread_mutex_unlock(&s->lock);
+    return q;
 }
 
 void *engine_thread_main(void *session)
 {
     struct session *s = session;
-    struct queued_message *q = NULL;
+    struct queued_message *q;
     enum k3_thinking thinking = K3_THINK_MAX;
-    if (load(s)) {
-        while (next_message(s, &q, &thinking)) {
+    if (s->state.phase != PHASE_VIEWING)
+        session_load_model(s);
+    while ((q = next_work(s, &thinking)) != NULL) {
+        if (q->kind == WORK_SWITCH)
+            session_do_switch(s, q);
+        else if (q->kind == WORK_RENAME)
+            session_do_rename(s, q);
+        else
             turn_run(s, q, thinking);
-            free(q->text);
-            free(q);
-        }
+        free(q->text);
+        free(q);
     }
     unpublish(s);
     runtime_close(&s->rt);

@@ -10,39 +10,18 @@
 #include "batch.h"
 #include "man.h"
 #include "options.h"
-#include "saved.h"
+#include "session.h"
 #include "teams.h"
 
-/* The session that the screen asked for could not be opened: back to the one before it. */
-static struct session *reopen(struct request *r, const char *before, struct k3_error *err)
-{
-    ui_say(err->message);
-    r->run.session_name = before;
-    return session_open(&r->run, err);
-}
-
-/* One session after another, as the person goes from one to the next. */
-static int run_chat(struct request *r)
+static int run_chat(const struct request *r)
 {
     struct k3_error err = {0};
-    char before[SAVED_NAME_CAP], name[SAVED_NAME_CAP];
     if (!r->run.ui.plain && !ui_terminal_ok(&err))
         return report_error(&err);
     struct session *s = session_open(&r->run, &err);
     if (s == NULL)
         return report_error(&err);
-    int status;
-    while ((status = ui_run(s, &r->run.ui, &err)) == 0 && ui_next_session() != NULL) {
-        struct session_status st;
-        session_get_status(s, &st);
-        snprintf(before, sizeof before, "%s", st.session_name);
-        snprintf(name, sizeof name, "%s", ui_next_session());
-        session_close(s);
-        r->run.session_name = name[0] != '\0' ? name : NULL;
-        s = session_open(&r->run, &err);
-        if (s == NULL && (s = reopen(r, before, &err)) == NULL)
-            return report_error(&err);
-    }
+    const int status = ui_run(s, &r->run.ui, &err);
     session_close(s);
     if (status != 0 && err.message[0] != '\0')
         fprintf(stderr, "k3chat: %s\n", err.message);
@@ -84,7 +63,9 @@ int main(int argc, char **argv)
         status = report_error(&err);
         break;
     case OPTIONS_RUN:
-        status = r.batch ? batch_run(&r) : run_chat(&r);
+        status = !ui_check(&r.run.ui, &err) ? report_error(&err)
+                 : r.batch                 ? batch_run(&r)
+                                           : run_chat(&r);
         break;
     }
     request_free(&r);

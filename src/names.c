@@ -6,7 +6,8 @@
 const char *session_phase_name(enum session_phase p)
 {
     static const char *const names[] = {"loading",    "reading prompt", "thinking", "answering",
-                                        "cancelling", "saving",         "idle",     "failed"};
+                                        "cancelling", "saving",         "idle",     "failed",
+                                        "read only"};
     return names[p];
 }
 

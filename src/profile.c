@@ -83,6 +83,32 @@ static enum k3_status take_value(struct reader *rd, const struct setting *s, con
     return fail_at(rd, n->start_mark);
 }
 
+/* One value of a mapping's name. */
+static enum k3_status take_named(struct reader *rd, const struct setting *s, const char *name,
+                                 const yaml_node_t *n)
+{
+    const char *text = NULL;
+    char full[KEY_MAX];
+    snprintf(full, sizeof full, "%s.%.60s", s->key, name);
+    if (scalar_text(rd, n, full, &text) != K3_OK)
+        return rd->err->status;
+    char *both = path_format(rd->err, "%s %s", name, text);
+    char *place = path_format(rd->err, "%s:%zu:%zu", rd->path, n->start_mark.line + 1,
+                              n->start_mark.column + 1);
+    enum k3_status status = rd->err->status;
+    if (both != NULL && place != NULL) {
+        rd->r->place = place;
+        status = s->take(rd->r, both, rd->err);
+        rd->r->place = NULL;
+    }
+    free(both);
+    free(place);
+    if (status == K3_OK)
+        return K3_OK;
+    k3_fail_in(rd->err, "%s", full);
+    return fail_at(rd, n->start_mark);
+}
+
 static enum k3_status take_list(struct reader *rd, const struct setting *s, const yaml_node_t *n)
 {
     if (n->type != YAML_SEQUENCE_NODE)
@@ -90,6 +116,33 @@ static enum k3_status take_list(struct reader *rd, const struct setting *s, cons
     for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++)
         if (take_value(rd, s, yaml_document_get_node(&rd->doc, *i)) != K3_OK)
             return rd->err->status;
+    return K3_OK;
+}
+
+static enum k3_status check_twice(struct reader *rd, const yaml_node_t *map,
+                                  const yaml_node_pair_t *pair);
+
+static enum k3_status take_map(struct reader *rd, const struct setting *s, const yaml_node_t *n)
+{
+    if (n->type != YAML_MAPPING_NODE)
+        return FAIL_AT(rd, n->start_mark, "'%s' is %s; a mapping belongs here", s->key,
+                       node_type(n));
+    for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
+        const yaml_node_t *value = yaml_document_get_node(&rd->doc, p->value);
+        const char *name = NULL;
+        if (check_twice(rd, n, p) != K3_OK ||
+            scalar_text(rd, yaml_document_get_node(&rd->doc, p->key), "a key", &name) != K3_OK)
+            return rd->err->status;
+        if (value->type != YAML_SEQUENCE_NODE) {
+            if (take_named(rd, s, name, value) != K3_OK)
+                return rd->err->status;
+            continue;
+        }
+        for (yaml_node_item_t *i = value->data.sequence.items.start;
+             i < value->data.sequence.items.top; i++)
+            if (take_named(rd, s, name, yaml_document_get_node(&rd->doc, *i)) != K3_OK)
+                return rd->err->status;
+    }
     return K3_OK;
 }
 
@@ -144,7 +197,9 @@ static enum k3_status take_pair(struct reader *rd, const char *prefix, const yam
     snprintf(full, sizeof full, "%s%s", prefix, name);
     const struct setting *s = strchr(name, '.') == NULL ? find_key(full) : NULL;
     if (s != NULL)
-        return s->shape == SHAPE_LIST ? take_list(rd, s, value) : take_value(rd, s, value);
+        return s->shape == SHAPE_LIST  ? take_list(rd, s, value)
+               : s->shape == SHAPE_MAP ? take_map(rd, s, value)
+                                       : take_value(rd, s, value);
     if (strchr(name, '.') == NULL && is_section(full)) {
         if (value->type != YAML_MAPPING_NODE)
             return FAIL_AT(rd, value->start_mark, "'%s' is %s; a mapping belongs here", full,

@@ -173,6 +173,30 @@ void recorder_add(struct recorder *r, struct message *m)
     pthread_mutex_unlock(&r->mutex);
 }
 
+/* ---- the transcript changes -------------------------------------------------------------- */
+
+enum k3_status recorder_rename(struct recorder *r, const char *name, struct k3_error *err)
+{
+    if (r->t == NULL)
+        return k3_fail(err, K3_USAGE, "a session that is only shown cannot be renamed");
+    pthread_mutex_lock(&r->mutex);
+    const enum k3_status status = transcript_rename(r->t, name, err);
+    pthread_mutex_unlock(&r->mutex);
+    return status;
+}
+
+enum k3_status recorder_remove(struct recorder *r, struct k3_error *err)
+{
+    if (r->t == NULL)
+        return k3_fail(err, K3_USAGE, "a session that is only shown cannot be deleted");
+    pthread_mutex_lock(&r->mutex);
+    const enum k3_status status = transcript_remove(r->t, err);
+    pthread_mutex_unlock(&r->mutex);
+    return status;
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
 void recorder_withdraw(struct recorder *r, const struct message *m)
 {
     if (r->t == NULL)
@@ -252,6 +276,18 @@ static void flush(struct recorder *r)
     r->fresh.n = 0;
     buffer_clear(&r->reasoning);
     buffer_clear(&r->content);
+}
+
+void recorder_use(struct recorder *r, struct transcript *t, int64_t tip)
+{
+    pthread_mutex_lock(&r->mutex);
+    transcript_close(r->t);
+    r->t = t;
+    r->tip = tip;
+    r->put_off = 0;
+    r->failing = false;
+    forget_answer(r);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 void recorder_reasoning(struct recorder *r, const char *text, size_t n)

@@ -25,6 +25,13 @@ struct recorder *recorder_new(struct transcript *t, int64_t tip, recorder_fault_
 bool recorder_failing(struct recorder *r); /* the last record could not be written */
 void recorder_free(struct recorder *r); /* closes the transcript */
 
+/* No answer is running: another transcript (taken over; NULL: nothing is recorded) takes the place of
+ * the one there was, which is closed. */
+void recorder_use(struct recorder *r, struct transcript *t, int64_t tip);
+/* Of the transcript there is; see transcript.h. */
+enum k3_status recorder_rename(struct recorder *r, const char *name, struct k3_error *err);
+enum k3_status recorder_remove(struct recorder *r, struct k3_error *err);
+
 const char *recorder_name(const struct recorder *r); /* of the transcript, or "" */
 
 const char *recorder_path(const struct recorder *r); /* the same; NULL = none */

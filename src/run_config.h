@@ -14,6 +14,13 @@ enum run_sync { RUN_SYNC_MESSAGES, RUN_SYNC_PARTIALS, RUN_SYNC_NEVER };
 
 #define UI_MAX_PANES 8
 
+/* A key of the profile, as written there: checked by the screen, which knows its keys. */
+struct ui_key {
+    const char *action, *key;
+    const char *where;               /* FILE:LINE:COLUMN */
+};
+#define UI_MAX_KEYS 128
+
 struct ui_config {
     enum ui_theme theme;
     enum ui_graph graph;
@@ -21,6 +28,8 @@ struct ui_config {
     bool plain;                      /* lines of text instead of a screen */
     const char *panes[UI_MAX_PANES]; /* names from the pane table, in order */
     size_t n_panes;
+    struct ui_key keys[UI_MAX_KEYS];
+    size_t n_keys;
 };
 
 struct run_config {

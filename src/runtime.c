@@ -120,6 +120,9 @@ enum k3_status runtime_use_states(struct runtime *rt, const struct run_config *c
                                   struct k3_error *err)
 {
     const struct states_limits limits = {.keep = cfg->states_keep, .disk = cfg->states_disk};
+    rt->line.states = NULL;
+    states_close(rt->states);
+    rt->states = NULL;
     if (transcript == NULL)
         return K3_OK;
     rt->states = states_open(transcript, &limits, notice, ud, err);

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../engine/model/host.h"
-#include "buffer.h"
 #include "clock.h"
 #include "session_internal.h"
 
@@ -83,38 +81,6 @@ void session_emit_text(struct session *s, enum session_event_kind kind, const ch
     char *copy = text_copy(text, len);
     if (copy != NULL)
         session_emit(s, (struct session_event){.kind = kind, .text = copy, .len = len});
-}
-
-static enum session_role role_of(const struct message *m)
-{
-    const char *role = message_role(m);
-    return strcmp(role, "assistant") == 0 ? ROLE_ASSISTANT
-           : strcmp(role, "user") == 0    ? ROLE_USER
-                                          : ROLE_SYSTEM;
-}
-
-void session_emit_message(struct session *s, const struct message *m, size_t index)
-{
-    size_t len = 0, reasoning_len = 0;
-    const char *text = message_text(m, "content", &len);
-    const char *reasoning = message_text(m, "reasoning_content", &reasoning_len);
-    struct session_event ev = {.kind = EVENT_MESSAGE,
-                               .role = role_of(m),
-                               .index = (uint32_t)index,
-                               .text = text_copy(text, len),
-                               .len = len,
-                               .time = m->time,
-                               .tokens = m->tokens,
-                               .reasoning_tokens = m->reasoning_tokens,
-                               .seconds = m->seconds,
-                               .finish = m->finish};
-    if (reasoning_len > 0)
-        ev.reasoning = text_copy(reasoning, reasoning_len);
-    ev.reasoning_len = ev.reasoning == NULL ? 0 : reasoning_len;
-    if (ev.text == NULL)
-        session_event_free(&ev);
-    else
-        session_emit(s, ev);
 }
 
 static void drain_locked(struct session *s)
@@ -225,8 +191,10 @@ static enum k3_status enqueue(struct session *s, const struct queued_message *wo
     *q = *work;
     q->text = copy;
     pthread_mutex_lock(&s->lock);
-    const bool failed = s->state.phase == PHASE_FAILED;
-    if (!failed) {
+    const enum session_phase phase = s->state.phase;
+    const bool refused = work->kind < WORK_SWITCH &&
+                         (phase == PHASE_FAILED || phase == PHASE_VIEWING);
+    if (!refused) {
         struct queued_message **end = &s->queue;
         while (*end != NULL)
             end = &(*end)->next;
@@ -234,9 +202,12 @@ static enum k3_status enqueue(struct session *s, const struct queued_message *wo
         pthread_cond_broadcast(&s->changed);
     }
     pthread_mutex_unlock(&s->lock);
-    if (!failed)
+    if (!refused)
         return K3_OK;
     free_work(q);
+    if (phase == PHASE_VIEWING)
+        return k3_fail(err, K3_FAILED, "this session is open in another k3chat: here it is only "
+                                       "shown, and cannot be gone on with");
     return k3_fail(err, K3_FAILED, "there is no model to answer: loading it has failed");
 }
 
@@ -265,6 +236,42 @@ enum k3_status session_edit(struct session *s, uint32_t index, const char *text,
         return k3_fail(err, K3_USAGE, "the message is empty");
     const struct queued_message work = {
         .kind = WORK_EDIT, .index = index, .text = (char *)text, .len = len};
+    return enqueue(s, &work, err);
+}
+
+enum k3_status session_discard(struct session *s, struct k3_error *err)
+{
+    return enqueue(s, &(struct queued_message){.kind = WORK_DISCARD}, err);
+}
+
+enum k3_status session_branch(struct session *s, int64_t tip, struct k3_error *err)
+{
+    return enqueue(s, &(struct queued_message){.kind = WORK_BRANCH, .tip = tip}, err);
+}
+
+enum k3_status session_system(struct session *s, const char *text, size_t len,
+                              struct k3_error *err)
+{
+    const struct queued_message work = {.kind = WORK_SYSTEM, .text = (char *)text, .len = len};
+    return enqueue(s, &work, err);
+}
+
+enum k3_status session_switch(struct session *s, const char *name, bool forget,
+                              struct k3_error *err)
+{
+    if (*name != '\0' && transcript_check_name(name, err) != K3_OK)
+        return err->status;
+    const struct queued_message work = {
+        .kind = WORK_SWITCH, .forget = forget, .text = (char *)name, .len = strlen(name)};
+    return enqueue(s, &work, err);
+}
+
+enum k3_status session_rename(struct session *s, const char *name, struct k3_error *err)
+{
+    if (transcript_check_name(name, err) != K3_OK)
+        return err->status;
+    const struct queued_message work = {
+        .kind = WORK_RENAME, .text = (char *)name, .len = strlen(name)};
     return enqueue(s, &work, err);
 }
 
@@ -298,76 +305,6 @@ char *session_unqueue(struct session *s, size_t *len)
     return text;
 }
 
-/* ---- figures ----------------------------------------------------------------------------- */
-
-/* Tokens of the prompt read so far, the share of layers in the running chunk counted in. */
-static void put_prompt(const struct session_state *st, const struct k3_metrics *m, double now,
-                       struct session_status *out)
-{
-    out->prompt_total = st->prompt_total;
-    out->prompt_eta_s = -1;
-    if (st->phase != PHASE_READING || st->prompt_total == 0)
-        return;
-    double done = (double)(m->tokens - st->prompt_base);
-    if (m->running && m->layers > 0)
-        done += (double)m->chunk_tokens * m->layer / m->layers;
-    if (done > (double)st->prompt_total)
-        done = (double)st->prompt_total;
-    out->prompt_done = (uint64_t)done;
-    if (done > 0)
-        out->prompt_eta_s = (now - st->phase_since) * ((double)st->prompt_total - done) / done;
-}
-
-static void put_state(const struct session *s, double now, struct session_status *out)
-{
-    const struct session_state *st = &s->state;
-    out->phase = st->phase;
-    memcpy(out->detail, st->detail, sizeof out->detail);
-    out->load_done = st->load_done;
-    out->load_total = st->load_total;
-    out->phase_seconds = now - st->phase_since;
-    out->answer_tokens = st->answer_tokens;
-    out->reasoning_tokens = st->reasoning_tokens;
-    out->step_seconds = st->step_since > 0 ? now - st->step_since : 0;
-    out->last_step_seconds = s->pace.last;
-    out->mean_step_seconds = s->pace.mean;
-    out->p95_step_seconds = s->pace.p95;
-    out->position = st->position;
-    out->context = st->context;
-    out->reread_tokens = st->reread_tokens;
-    out->reread_seconds = st->reread_tokens > 0 ? st->reread_seconds : 0;
-    out->demo = st->demo;
-    memcpy(out->model_name, st->model_name, sizeof out->model_name);
-}
-
-void session_get_status(struct session *s, struct session_status *out)
-{
-    memset(out, 0, sizeof *out);
-    pthread_mutex_lock(&s->lock);
-    const double now = clock_now();
-    put_state(s, now, out);
-    out->totals = s->totals;
-    out->plan = s->plan;
-    if (s->engine != NULL)
-        k3_get_metrics(s->engine, &out->metrics);
-    put_prompt(&s->state, &out->metrics, now, out);
-    snprintf(out->thinking, sizeof out->thinking, "%s", k3_thinking_name(s->thinking));
-    pthread_mutex_unlock(&s->lock);
-    snprintf(out->session_name, sizeof out->session_name, "%s", recorder_name(s->rec));
-    snprintf(out->profile_name, sizeof out->profile_name, "%s", s->cfg->profile_name);
-    out->rss = k3_host_rss();
-    out->peak_rss = k3_host_peak_rss();
-}
-
-bool session_get_layer(struct session *s, uint32_t layer, struct k3_layer_counts *out)
-{
-    memset(out, 0, sizeof *out);
-    pthread_mutex_lock(&s->lock);
-    const bool found = s->engine != NULL && k3_get_layer_counts(s->engine, layer, out);
-    pthread_mutex_unlock(&s->lock);
-    return found;
-}
-
 /* ---- the ticker -------------------------------------------------------------------------- */
 
 /* Once a second while there is work: lets the front end redraw its figures and the recorder write
@@ -377,7 +314,7 @@ static void *ticker_main(void *session)
     struct session *s = session;
     pthread_mutex_lock(&s->lock);
     while (!s->quit) {
-        if (s->state.phase == PHASE_IDLE || s->state.phase == PHASE_FAILED) {
+        if (s->state.phase == PHASE_IDLE || s->state.phase >= PHASE_FAILED) {
             pthread_cond_wait(&s->changed, &s->lock);
             continue;
         }
@@ -396,67 +333,6 @@ static void *ticker_main(void *session)
 }
 
 /* ---- opening and closing ----------------------------------------------------------------- */
-
-static void on_fault(void *ud, const char *message)
-{
-    struct session *s = ud;
-    if (message != NULL)
-        session_emit_text(s, EVENT_ERROR, message, strlen(message));
-    else
-        session_emit_text(s, EVENT_NOTICE, "the transcript is written again", 31);
-}
-
-/* A last message that never got its answer goes back to the editor. */
-static void give_back_unanswered(struct session *s)
-{
-    struct conversation *c = &s->conversation;
-    if (c->n == 0 || strcmp(message_role(&c->v[c->n - 1]), "user") != 0)
-        return;
-    struct message m = conversation_pop(c);
-    size_t len = 0;
-    const char *text = message_text(&m, "content", &len);
-    static const char note[] = "the last message had no answer yet; it is back in the editor";
-    session_emit_text(s, EVENT_NOTICE, note, sizeof note - 1);
-    session_emit_text(s, EVENT_WITHDRAWN, text, len);
-    recorder_withdraw_later(s->rec, &m);
-    message_free(&m);
-}
-
-static void show_history(struct session *s)
-{
-    const struct conversation *c = &s->conversation;
-    for (size_t i = 0; i < c->n; i++)
-        if (i + 1 < c->n || strcmp(message_role(&c->v[i]), "user") != 0)
-            session_emit_message(s, &c->v[i], i);
-    if (c->n > 0 && c->v[c->n - 1].unfinished) {
-        char note[128];
-        const int n = snprintf(note, sizeof note,
-                               "the last answer was interrupted after %u tokens; they are kept, "
-                               "and /continue goes on with it",
-                               (unsigned)c->v[c->n - 1].tokens);
-        session_emit_text(s, EVENT_NOTICE, note, (size_t)n);
-    }
-    give_back_unanswered(s);
-}
-
-static enum k3_status open_transcript(struct session *s, struct k3_error *err)
-{
-    char *notice = NULL;
-    struct transcript *t =
-        transcript_open(s->cfg->session_name, &s->conversation, &notice, err);
-    if (t == NULL)
-        return err->status;
-    const struct conversation *c = &s->conversation;
-    s->rec = recorder_new(t, c->n == 0 ? 0 : c->v[c->n - 1].id, on_fault, s, err);
-    if (s->rec != NULL && notice != NULL)
-        session_emit_text(s, EVENT_NOTICE, notice, strlen(notice));
-    free(notice);
-    if (s->rec == NULL)
-        return err->status;
-    recorder_set_sync(s->rec, s->cfg->sync);
-    show_history(s);
-    return K3_OK;
-}
 
 static bool open_sync(struct session *s)
 {
@@ -557,32 +433,11 @@ struct session *session_open(const struct run_config *cfg, struct k3_error *err)
     s->thinking = cfg->thinking;
     s->state.phase = PHASE_LOADING;
     s->state.phase_since = clock_now();
-    if (open_transcript(s, err) != K3_OK || start_threads(s, err) != K3_OK) {
+    if (session_open_first(s, err) != K3_OK || start_threads(s, err) != K3_OK) {
         free_session(s);
         return NULL;
     }
     return s;
-}
-
-/* What was typed and not yet sent on is kept: the next start puts it into the editor. */
-static void save_queue(struct session *s)
-{
-    struct buffer all = {0};
-    for (const struct queued_message *q = s->queue; q != NULL; q = q->next) {
-        if (q->text == NULL)
-            continue;
-        if (all.n > 0)
-            buffer_add(&all, "\n\n", 2);
-        buffer_add(&all, q->text, q->len);
-    }
-    struct k3_error unused;
-    struct message m = {0};
-    if (all.n > 0 && !all.failed)
-        m.body = body_new("user", all.v, all.n, &unused);
-    if (m.body != NULL)
-        recorder_add(s->rec, &m);
-    message_free(&m);
-    buffer_free(&all);
 }
 
 void session_close(struct session *s)
@@ -590,6 +445,6 @@ void session_close(struct session *s)
     if (s == NULL)
         return;
     stop_threads(s, true);
-    save_queue(s);
+    session_save_queue(s);
     free_session(s);
 }

@@ -23,7 +23,8 @@ enum session_phase {
     PHASE_CANCELLING,
     PHASE_SAVING,
     PHASE_IDLE,
-    PHASE_FAILED,     /* the engine is gone; the transcript can still be read */
+    PHASE_FAILED,     /* there is no model; the transcript can still be read */
+    PHASE_VIEWING,    /* another program has the session open: it is shown, and nothing is written */
 };
 const char *session_phase_name(enum session_phase p); /* "loading", "reading prompt", ... */
 
@@ -54,6 +55,8 @@ enum session_event_kind {
     EVENT_ERROR,      /* text says what; fatal: phase is FAILED afterwards */
     EVENT_DROPPED,    /* the messages from `index` on leave the conversation: something else comes in
                        * their place (an edited message, another answer, the same one going on) */
+    EVENT_OPENED,     /* this is another session now: what was told before belongs to the one that was
+                       * left; its messages follow */
 };
 
 struct session_event {
@@ -77,7 +80,7 @@ void session_event_free(struct session_event *ev); /* frees its strings */
 
 struct session_status {
     enum session_phase phase;
-    char detail[160];             /* loading: "indexing shards"; failed: the error */
+    char detail[2048];            /* loading: "indexing shards"; failed: the error */
     uint64_t load_done, load_total;
     uint64_t prompt_done, prompt_total;  /* tokens of the prefill under way */
     double phase_seconds;         /* since the phase began */
@@ -96,10 +99,14 @@ struct session_status {
     uint64_t rss, peak_rss;       /* bytes, measured now */
     char session_name[128], profile_name[64], model_name[128], thinking[16];
     bool demo;                    /* the built-in model: its words are noise */
+    double disk_roof;             /* bytes/s that the disk can give; 0 = never measured */
+    bool disk_simulated;          /* disk_roof is what --simulate-disk allows */
 };
 
 /* Starts the engine thread and begins to load. Never fails for reasons of the model: those come as
- * EVENT_ERROR. NULL on memory or thread failure, or a transcript that cannot be opened. */
+ * EVENT_ERROR. A session that another program has open is shown (PHASE_VIEWING, and followed while the
+ * other one writes), without loading the model. NULL on memory or thread failure, or a transcript that
+ * cannot be opened. */
 struct session *session_open(const struct run_config *cfg, struct k3_error *err);
 void session_close(struct session *s); /* cancels, saves, joins */
 
@@ -111,8 +118,8 @@ bool session_next_event(struct session *s, struct session_event *ev);
 void session_get_status(struct session *s, struct session_status *out);
 bool session_get_layer(struct session *s, uint32_t layer, struct k3_layer_counts *out);
 
-/* Queues a user message (copied). It may be sent in any phase but FAILED; messages are answered in
- * order. */
+/* Queues a user message (copied). It may be sent in any phase but FAILED and VIEWING; messages are
+ * answered in order. */
 enum k3_status session_send(struct session *s, const char *text, size_t len, struct k3_error *err);
 
 /* The three below are queued like messages, and carried out in order; what cannot be done then is
@@ -128,6 +135,29 @@ enum k3_status session_regenerate(struct session *s, struct k3_error *err);
 /* edit: the user message at `index` (of EVENT_MESSAGE) is replaced by this text and answered. */
 enum k3_status session_edit(struct session *s, uint32_t index, const char *text, size_t len,
                             struct k3_error *err);
+
+/* discard: the last question and its answer leave the conversation; EVENT_WITHDRAWN brings the
+ * question back. */
+enum k3_status session_discard(struct session *s, struct k3_error *err);
+
+/* branch: the conversation becomes the one that ends with this message of the transcript (see
+ * saved_branches()). EVENT_DROPPED, then the messages that differ. */
+enum k3_status session_branch(struct session *s, int64_t tip, struct k3_error *err);
+
+/* A system message behind what has been said: it holds from the next message on. */
+enum k3_status session_system(struct session *s, const char *text, size_t len,
+                              struct k3_error *err);
+
+/* The two below are queued as well, and possible in every phase. When they fail, EVENT_NOTICE says so
+ * and all is as before.
+ *
+ * switch: this session is left for NAME ("" = a new one, named by the time); the model stays loaded,
+ * or is loaded when there was none. Ends with EVENT_OPENED. `forget`: the one that is left is deleted,
+ * with its saved states. */
+enum k3_status session_switch(struct session *s, const char *name, bool forget,
+                              struct k3_error *err);
+/* rename: status.session_name tells when it is done. */
+enum k3_status session_rename(struct session *s, const char *name, struct k3_error *err);
 
 size_t session_queued(struct session *s);       /* messages waiting their turn */
 /* Takes the newest queued message back; malloc'ed, or NULL when none is queued. */

@@ -17,13 +17,22 @@ struct event_node {
     struct session_event ev;
 };
 
-enum work_kind { WORK_SEND, WORK_CONTINUE, WORK_REGENERATE, WORK_EDIT };
+struct watched {
+    int64_t size, changed; /* nanoseconds */
+};
+
+enum work_kind {
+    WORK_SEND, WORK_CONTINUE, WORK_REGENERATE, WORK_EDIT, WORK_DISCARD, WORK_SYSTEM, WORK_BRANCH,
+    WORK_SWITCH, WORK_RENAME /* about the session itself: no model is needed */
+};
 
 struct queued_message {
     struct queued_message *next;
     enum work_kind kind;
     uint32_t index;               /* EDIT */
-    char *text;                   /* SEND, EDIT; else NULL */
+    bool forget;                  /* SWITCH */
+    int64_t tip;                  /* BRANCH */
+    char *text;                   /* SEND, EDIT, SYSTEM; SWITCH, RENAME: the name; else NULL */
     size_t len;
 };
 
@@ -31,7 +40,7 @@ struct queued_message {
 struct session_state {
     enum session_phase phase;
     double phase_since;
-    char detail[160];
+    char detail[2048];
     uint64_t load_done, load_total;
     uint64_t prompt_total;        /* tokens to read */
     uint64_t prompt_base;         /* the engine's token counter when reading began */
@@ -40,8 +49,9 @@ struct session_state {
     uint32_t position, context;
     uint32_t reread_tokens;
     double reread_seconds;
-    char model_name[128];
+    char model_name[128], session_name[128];
     bool demo;
+    double disk_roof;
 };
 
 struct session {
@@ -70,6 +80,8 @@ struct session {
     struct conversation conversation;
     struct recorder *rec;         /* any thread, once it is there */
     double read_pace;             /* seconds a token of a prompt takes; 0 = not known */
+    bool loaded;                  /* there is a model */
+    struct watched watched;       /* while VIEWING: the file as it was read last */
 };
 
 /* All of these take the lock. */
@@ -83,6 +95,26 @@ char *text_copy(const char *text, size_t len); /* zero-terminated beyond len; NU
 
 /* Emits EVENT_MESSAGE for message number `index` of the conversation. */
 void session_emit_message(struct session *s, const struct message *m, size_t index);
+
+/* session_transcript.c */
+/* Opens the configured session, for writing or, when another program has it, for reading, and tells
+ * its history. */
+enum k3_status session_open_first(struct session *s, struct k3_error *err);
+/* What was typed and not yet sent on is recorded: the next start puts it into the editor. */
+void session_save_queue(struct session *s);
+/* On the engine thread: leaves the session for another, and renames it. */
+void session_do_switch(struct session *s, const struct queued_message *work);
+void session_do_rename(struct session *s, const struct queued_message *work);
+void session_do_discard(struct session *s);
+enum k3_status session_do_branch(struct session *s, int64_t tip, struct k3_error *err);
+enum k3_status session_do_system(struct session *s, const struct queued_message *work,
+                                 struct k3_error *err);
+/* While VIEWING: tells what the other program has written meanwhile. */
+void session_follow(struct session *s);
+/* engine_thread.c: loads the model; the phase is then IDLE or FAILED. */
+void session_load_model(struct session *s);
+/* After another transcript was opened: its saved states, and what it costs to go on with it. */
+void session_use_transcript(struct session *s);
 
 /* turn.c: one piece of work from the queue, from its first event to PHASE_IDLE. */
 void turn_run(struct session *s, const struct queued_message *work, enum k3_thinking thinking);

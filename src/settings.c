@@ -526,6 +526,25 @@ static enum k3_status set_pane(struct request *r, const char *v, struct k3_error
     return K3_OK;
 }
 
+/* "NAME KEY"; the screen knows which there are. */
+static enum k3_status set_key(struct request *r, const char *v, struct k3_error *err)
+{
+    struct ui_config *ui = &r->run.ui;
+    const char *blank = strchr(v, ' ');
+    if (blank == NULL)
+        return bad(err, v, "a name and a key belong here");
+    if (ui->n_keys == UI_MAX_KEYS)
+        return k3_fail(err, K3_USAGE, "more than %d keys", UI_MAX_KEYS);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(blank - v), v);
+    struct ui_key *k = &ui->keys[ui->n_keys];
+    if (keep(r, name, &k->action, err) != K3_OK || keep(r, blank + 1, &k->key, err) != K3_OK ||
+        keep(r, r->place == NULL ? "" : r->place, &k->where, err) != K3_OK)
+        return err->status;
+    ui->n_keys++;
+    return K3_OK;
+}
+
 /* ---- the table --------------------------------------------------------------------------- */
 
 #define ANY (FOR_BOTH | FOR_DOCTOR)
@@ -613,5 +632,7 @@ const struct setting settings[] = {
     {NULL, "ui.notify", "NAME", "auto, bell, osc or off", 0, SHAPE_ONE, set_notify},
     {NULL, "ui.panes", "LIST", "panes in order: timing, disk, hits, experts, memory", 0, SHAPE_LIST,
      set_pane},
+    {NULL, "keys", "NAME: KEY", "keys of the screen: for each action one, a list, or none", 0,
+     SHAPE_MAP, set_key},
 };
 const size_t n_settings = sizeof settings / sizeof settings[0];

@@ -42,6 +42,8 @@ struct request {
     const char *profile;        /* --profile as given, or NULL */
     bool batch;                 /* --batch was given */
     struct batch_request todo;
+    const char *place;          /* FILE:LINE:COLUMN of the value that is being taken, for what is
+                                 * checked later; NULL: it stood on the command line */
 };
 
 void request_init(struct request *r);
@@ -50,6 +52,7 @@ void request_free(struct request *r);
 enum setting_shape {
     SHAPE_ONE,
     SHAPE_LIST, /* a list; take() is called for each element */
+    SHAPE_MAP,  /* a mapping of names to values or lists; take() gets "NAME VALUE" for each */
     SHAPE_PATH, /* ~ is expanded; a relative path counts from the profile's folder */
 };
 

@@ -15,6 +15,7 @@
 
 #include "buffer.h"
 #include "paths.h"
+#include "states.h"
 
 struct transcript {
     char *name, *path;
@@ -134,6 +135,19 @@ static enum k3_status lock(struct transcript *t, struct k3_error *err)
                        "another --session",
                        t->path, t->name);
     return fail_errno(t, "locked", err);
+}
+
+bool transcript_in_use(const char *name)
+{
+    struct k3_error unused;
+    char *path = transcript_file(name, &unused);
+    const int fd = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    free(path);
+    if (fd < 0)
+        return false;
+    const bool used = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(fd); /* and with it the lock, if it was to be had */
+    return used;
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
@@ -300,6 +314,70 @@ struct transcript *transcript_open(const char *name, struct conversation *c, cha
     }
     return t;
 }
+
+/* ---- renaming and removing --------------------------------------------------------------- */
+
+/* A session that holds nothing yet needs no record of what it was called, and vanishes as before. */
+static enum k3_status record_rename(struct transcript *t, const char *from, struct k3_error *err)
+{
+    if (t->records == 0)
+        return K3_OK;
+    json_t *rec = json_pack("{s:s, s:s, s:s, s:I}", "type", "rename", "from", from, "to", t->name,
+                            "time", (json_int_t)time(NULL));
+    if (rec == NULL)
+        return k3_fail_memory(err, "a record", 0);
+    const enum k3_status status = transcript_append(t, rec, true, err);
+    json_decref(rec);
+    return status;
+}
+
+/* link() fails when the new name is taken; rename() would not. */
+static enum k3_status move_file(const char *from, const char *to, struct k3_error *err)
+{
+    if (link(from, to) != 0)
+        return k3_fail(err, errno == EEXIST ? K3_USAGE : K3_FAILED, "%s: %s", to, strerror(errno));
+    if (unlink(from) != 0)
+        return k3_fail(err, K3_FAILED, "%s: %s", from, strerror(errno));
+    return K3_OK;
+}
+
+enum k3_status transcript_rename(struct transcript *t, const char *name, struct k3_error *err)
+{
+    char *path = transcript_file(name, err);
+    char *copy = path == NULL ? NULL : path_format(err, "%s", name);
+    if (copy == NULL || move_file(t->path, path, err) != K3_OK) {
+        free(path);
+        free(copy);
+        return err->status;
+    }
+    char *old_name = t->name, *old_path = t->path;
+    t->name = copy;
+    t->path = path;
+    enum k3_status status = record_rename(t, old_name, err);
+    if (status == K3_OK)
+        status = states_rename(old_path, path, err);
+    free(old_name);
+    free(old_path);
+    return status;
+}
+
+enum k3_status transcript_remove(struct transcript *t, struct k3_error *err)
+{
+    char *torn = path_format(err, "%s.torn", t->path);
+    if (torn == NULL || states_remove(t->path, err) != K3_OK) {
+        free(torn);
+        return err->status;
+    }
+    unlink(torn);
+    free(torn);
+    if (unlink(t->path) != 0)
+        return k3_fail(err, K3_FAILED, "%s: %s", t->path, strerror(errno));
+    t->created = false; /* it is gone: nothing is left to close but the descriptor */
+    buffer_clear(&t->held);
+    return K3_OK;
+}
+
+/* ---- closing ----------------------------------------------------------------------------- */
 
 void transcript_close(struct transcript *t)
 {

@@ -49,6 +49,15 @@ struct transcript *transcript_open(const char *name, struct conversation *c, cha
  * process and no record has been written. NULL is fine. */
 void transcript_close(struct transcript *t);
 
+/* Does another process (or another transcript of this one) have it open? Only an observation: the
+ * answer can be old when it is read. */
+bool transcript_in_use(const char *name);
+
+/* Gives it another name, its saved states included. A name that is taken is refused (K3_USAGE). */
+enum k3_status transcript_rename(struct transcript *t, const char *name, struct k3_error *err);
+/* Removes the file, its saved states and what was cut off from it. Close the transcript then. */
+enum k3_status transcript_remove(struct transcript *t, struct k3_error *err);
+
 const char *transcript_name(const struct transcript *t);
 const char *transcript_path(const struct transcript *t);
 int64_t transcript_next_id(struct transcript *t); /* a fresh id at each call */
@@ -78,5 +87,20 @@ struct transcript_contents {
 /* text[len] is the file; path is for messages. Free the conversation on success. */
 enum k3_status transcript_parse(const char *text, size_t len, const char *path,
                                 struct transcript_contents *out, struct k3_error *err);
+/* The same, but the conversation is the branch that ends with message `tip` (K3_USAGE: there is none). */
+enum k3_status transcript_parse_at(const char *text, size_t len, const char *path, int64_t tip,
+                                   struct transcript_contents *out, struct k3_error *err);
+
+/* The end of a branch: a message that none follows, or the conversation's own last one. */
+struct transcript_branch {
+    int64_t tip, time;
+    size_t messages;                  /* of the conversation that ends there */
+    bool current;
+    char question[160], answer[160];  /* how the last ones of the branch begin; cut at any byte */
+};
+/* All of them, the oldest first; free() the list. */
+enum k3_status transcript_branches(const char *text, size_t len, const char *path,
+                                   struct transcript_branch **list, size_t *n,
+                                   struct k3_error *err);
 
 #endif

@@ -1,34 +1,19 @@
-/* transcript_read.c - from bytes to a conversation; see transcript.h. */
+/* transcript_read.c - the records of a transcript; see transcript.h for what they mean. */
 #include <config.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "transcript.h"
+#include "transcript_reading.h"
 
-/* A message with its own flags while the file is being read. */
-struct entry {
-    struct message m;
-    bool withdrawn;
-};
+#define FAIL_LINE(rd, ...) (k3_fail((rd)->err, K3_FAILED, __VA_ARGS__), reading_fail_line(rd))
 
-struct reading {
-    const char *path;
-    size_t line;
-    struct entry *v; /* in rising order of id */
-    size_t n, cap;
-    int64_t tip; /* id of the last message of the conversation, 0 = none */
-    struct k3_error *err;
-};
-
-#define FAIL_LINE(rd, ...) (k3_fail((rd)->err, K3_FAILED, __VA_ARGS__), fail_line(rd))
-
-static enum k3_status fail_line(struct reading *rd)
+enum k3_status reading_fail_line(struct reading *rd)
 {
     return k3_fail_in(rd->err, "%s: line %zu", rd->path, rd->line);
 }
 
-static struct entry *find(struct reading *rd, int64_t id)
+struct entry *reading_find(struct reading *rd, int64_t id)
 {
     size_t lo = 0, hi = rd->n;
     while (lo < hi) {
@@ -80,7 +65,7 @@ static enum k3_status add_ids(struct reading *rd, const json_t *rec, struct k3_i
         if (!json_is_integer(j) || json_integer_value(j) < 0 || json_integer_value(j) > INT32_MAX)
             return FAIL_LINE(rd, "'ids' holds something that is no token id");
         if (k3_ids_push(ids, (int32_t)json_integer_value(j), rd->err) != K3_OK)
-            return fail_line(rd);
+            return reading_fail_line(rd);
     }
     return K3_OK;
 }
@@ -116,7 +101,7 @@ static enum k3_status get_place(struct reading *rd, const json_t *rec, struct me
         return K3_OK;
     if (get_int(rd, rec, "parent", 1, INT64_MAX, &m->parent) != K3_OK)
         return rd->err->status;
-    if (m->parent >= m->id || find(rd, m->parent) == NULL)
+    if (m->parent >= m->id || reading_find(rd, m->parent) == NULL)
         return FAIL_LINE(rd, "'parent' %lld is no earlier message", (long long)m->parent);
     return K3_OK;
 }
@@ -201,7 +186,7 @@ static enum k3_status take_message(struct reading *rd, const json_t *rec)
         message_free(&m);
         return rd->err->status;
     }
-    struct entry *e = find(rd, m.id);
+    struct entry *e = reading_find(rd, m.id);
     if (e == NULL)
         return add_entry(rd, &m);
     if (!e->m.unfinished || e->m.parent != m.parent) {
@@ -261,9 +246,9 @@ static enum k3_status take_partial(struct reading *rd, const json_t *rec)
         get_int(rd, rec, "from", 0, UINT32_MAX, &from) != K3_OK)
         return rd->err->status;
     const struct message at = place;
-    if (find(rd, at.id) == NULL && begin_partial(rd, rec, &place) != K3_OK)
+    if (reading_find(rd, at.id) == NULL && begin_partial(rd, rec, &place) != K3_OK)
         return rd->err->status;
-    struct message *m = &find(rd, at.id)->m;
+    struct message *m = &reading_find(rd, at.id)->m;
     if (!m->unfinished || m->parent != at.parent)
         return FAIL_LINE(rd, "'id' %lld is there already", (long long)at.id);
     if ((size_t)from != m->ids.n)
@@ -284,7 +269,7 @@ static enum k3_status take_cancel(struct reading *rd, const json_t *rec)
     int64_t id = 0;
     if (get_int(rd, rec, "id", 1, INT64_MAX, &id) != K3_OK)
         return rd->err->status;
-    struct entry *e = find(rd, id);
+    struct entry *e = reading_find(rd, id);
     if (e == NULL)
         return FAIL_LINE(rd, "'id' %lld is no earlier message", (long long)id);
     e->withdrawn = true;
@@ -299,7 +284,7 @@ static enum k3_status take_branch(struct reading *rd, const json_t *rec)
     int64_t tip = 0;
     if (get_int(rd, rec, "tip", 0, INT64_MAX, &tip) != K3_OK)
         return rd->err->status;
-    if (tip != 0 && find(rd, tip) == NULL)
+    if (tip != 0 && reading_find(rd, tip) == NULL)
         return FAIL_LINE(rd, "'tip' %lld is no earlier message", (long long)tip);
     rd->tip = tip;
     return K3_OK;
@@ -324,7 +309,7 @@ static const struct record_kind {
     {"rename", take_rename},
 };
 
-static enum k3_status take_record(struct reading *rd, const json_t *rec)
+enum k3_status reading_take_record(struct reading *rd, const json_t *rec)
 {
     const json_t *type = json_object_get(rec, "type");
     if (!json_is_string(type))
@@ -336,7 +321,7 @@ static enum k3_status take_record(struct reading *rd, const json_t *rec)
                      json_string_value(type));
 }
 
-static enum k3_status take_header(struct reading *rd, const json_t *rec)
+enum k3_status reading_take_header(struct reading *rd, const json_t *rec)
 {
     const json_t *format = json_object_get(rec, "format");
     if (!json_is_string(format) || strcmp(json_string_value(format), "k3chat-transcript") != 0)
@@ -348,105 +333,4 @@ static enum k3_status take_header(struct reading *rd, const json_t *rec)
         return FAIL_LINE(rd, "format version %lld is newer than this program, which reads %d",
                          (long long)version, TRANSCRIPT_VERSION);
     return K3_OK;
-}
-
-/* ---- the file ---------------------------------------------------------------------------- */
-
-/* An answer that had come to its length when the program was killed or the disk was full lacks only
- * the record of its end. */
-static void settle(struct message *m)
-{
-    const json_int_t most = json_integer_value(json_object_get(m->settings, "max_tokens"));
-    if (m->unfinished && most > 0 && m->ids.n >= (size_t)most) {
-        m->unfinished = false;
-        m->finish = FINISH_LENGTH;
-    }
-}
-
-/* The chain from the tip to the first message becomes the conversation. */
-static enum k3_status build(struct reading *rd, struct conversation *c)
-{
-    size_t depth = 0;
-    for (int64_t id = rd->tip; id != 0; id = find(rd, id)->m.parent)
-        depth++;
-    struct entry **chain = calloc(depth + 1, sizeof *chain);
-    if (chain == NULL)
-        return k3_fail_memory(rd->err, rd->path, depth * sizeof *chain);
-    size_t i = depth;
-    for (int64_t id = rd->tip; id != 0; id = chain[i]->m.parent)
-        chain[--i] = find(rd, id);
-    enum k3_status status = K3_OK;
-    for (i = 0; status == K3_OK && i < depth; i++)
-        if (!chain[i]->withdrawn) {
-            struct message copy = chain[i]->m; /* the entry's parts move into the conversation */
-            chain[i]->m.body = NULL;
-            chain[i]->m.ids = (struct k3_ids){0};
-            chain[i]->m.settings = chain[i]->m.figures = NULL;
-            settle(&copy);
-            status = conversation_push(c, &copy, rd->err);
-        }
-    free(chain);
-    return status;
-}
-
-/* One line; *torn when it is the last one and no JSON. */
-static enum k3_status take_line(struct reading *rd, const char *text, size_t n, bool last,
-                                bool *torn)
-{
-    json_error_t why;
-    json_t *rec = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    if (rec == NULL) {
-        *torn = last;
-        if (last)
-            return K3_OK;
-        return FAIL_LINE(rd, "no valid JSON in the middle of the file: %s", why.text);
-    }
-    enum k3_status status;
-    if (!json_is_object(rec))
-        status = FAIL_LINE(rd, "a record is a JSON object, this is none");
-    else
-        status = rd->line == 1 ? take_header(rd, rec) : take_record(rd, rec);
-    json_decref(rec);
-    return status;
-}
-
-static enum k3_status take_lines(struct reading *rd, const char *text, size_t len,
-                                 struct transcript_contents *out)
-{
-    while (out->whole < len) {
-        const char *at = text + out->whole;
-        const char *nl = memchr(at, '\n', len - out->whole);
-        if (nl == NULL) {
-            out->torn = true;
-            return K3_OK;
-        }
-        rd->line++;
-        const size_t n = (size_t)(nl - at);
-        if (take_line(rd, at, n, out->whole + n + 1 == len, &out->torn) != K3_OK)
-            return rd->err->status;
-        if (out->torn)
-            return K3_OK;
-        out->whole += n + 1;
-        out->records += rd->line > 1;
-        out->has_header = true;
-    }
-    return K3_OK;
-}
-
-enum k3_status transcript_parse(const char *text, size_t len, const char *path,
-                                struct transcript_contents *out, struct k3_error *err)
-{
-    struct reading rd = {.path = path, .err = err};
-    memset(out, 0, sizeof *out);
-    enum k3_status status = take_lines(&rd, text, len, out);
-    if (status == K3_OK)
-        status = build(&rd, &out->conversation);
-    if (rd.n > 0)
-        out->last_id = rd.v[rd.n - 1].m.id;
-    for (size_t i = 0; i < rd.n; i++)
-        message_free(&rd.v[i].m);
-    free(rd.v);
-    if (status != K3_OK)
-        conversation_free(&out->conversation);
-    return status;
 }

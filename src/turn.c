@@ -84,7 +84,8 @@ void turn_tell_reread(struct session *s)
     pthread_mutex_lock(&s->lock);
     const enum k3_thinking thinking = s->thinking;
     pthread_mutex_unlock(&s->lock);
-    s->read_pace = recorded_pace(&s->conversation);
+    if (recorded_pace(&s->conversation) > 0)
+        s->read_pace = recorded_pace(&s->conversation);
     if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK &&
         count_known(s, thinking, &known, &err) == K3_OK) {
         const size_t have = timeline_reusable(&s->rt.line, ids.v, ids.n);
@@ -469,6 +470,9 @@ static enum k3_status do_work(struct turn *t, const struct queued_message *w, st
     case WORK_EDIT: return edit_message(t, w, err);
     case WORK_REGENERATE: return regenerate(t, err);
     case WORK_CONTINUE: return go_on(t, err);
+    case WORK_BRANCH: return session_do_branch(t->s, w->tip, err);
+    case WORK_SYSTEM: return session_do_system(t->s, w, err);
+    default: session_do_discard(t->s); return K3_OK;
     }
     return K3_OK;
 }

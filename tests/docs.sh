@@ -113,7 +113,7 @@ report "make targets exist" "$work/c"
 # ---- the screen ------------------------------------------------------------------------------------
 {
     sed -n 's/^    {"\([a-z]*\)", "[^"]*", "[^"]*",.*/\1/p' "$src/ui/slash.c"
-    sed -n 's/^    {"\([a-z]*\)", "[^"]*", run_.*/\1/p' "$src/ui/plain.c"
+    sed -n 's/^    {"\([a-z]*\)", "[^"]*", run_.*/\1/p' "$src/ui/plain_orders.c"
 } >"$work/slash"
 {
     [ -s "$work/slash" ] || echo "no command was found in ui/"

@@ -49,7 +49,10 @@ static void every_key_arrives(void **state)
                                "generation: {thinking: low, max_tokens: 77, temperature: 0.7,\n"
                                "             top_p: 0.9, seed: 5}\n"
                                "ui: {theme: mono, graph: ascii, notify: bell,\n"
-                               "     panes: [memory, hits]}\n";
+                               "     panes: [memory, hits]}\n"
+                               "keys:\n"
+                               "  help: F5\n"
+                               "  external-editor: [Alt+E, Ctrl+X Ctrl+E]\n";
     struct request r;
     struct k3_error err;
     assert_int_equal(load_text(text, sizeof text - 1, &r, &err), K3_OK);
@@ -76,6 +79,14 @@ static void every_key_arrives(void **state)
     assert_int_equal(r.run.ui.n_panes, 2);
     assert_string_equal(r.run.ui.panes[0], "memory");
     assert_string_equal(r.run.ui.panes[1], "hits");
+    const struct ui_key *k = r.run.ui.keys;
+    assert_int_equal(r.run.ui.n_keys, 3);
+    assert_string_equal(k[0].action, "help");
+    assert_string_equal(k[0].key, "F5");
+    assert_non_null(strstr(k[0].where, "p.yaml:15:9")); /* the screen checks it later */
+    assert_string_equal(k[2].action, "external-editor");
+    assert_string_equal(k[2].key, "Ctrl+X Ctrl+E");
+    assert_non_null(strstr(k[2].where, "p.yaml:16:28"));
     request_free(&r);
 }
 
@@ -141,6 +152,10 @@ static void faults_name_line_and_column(void **state)
         {"memory:\n  budget:\n", ":2:10:", "'memory.budget' has no value"},
         {"ui: {panes: timing}\n", ":1:13:", "'ui.panes' is a single value; a list belongs here"},
         {"ui:\n  panes:\n    - timing\n    - clock\n", ":4:7:", "'clock' is not known: say timing"},
+        {"keys: [F5]\n", ":1:7:", "'keys' is a list; a mapping belongs here"},
+        {"keys: {help: {a: b}}\n", ":1:14:", "'keys.help' is a mapping; a single value"},
+        {"keys: {help: F5, help: F6}\n", ":1:18:", "key 'help' is given twice"},
+        {"keys:\n  help: ''\n", ":2:9:", "'keys.help' has no value"},
         {"ui: {panes: [timing, [x]]}\n", ":1:22:", "'ui.panes' is a list; a single value"},
         {"ui: {theme: pink}\n", ":1:13:", "auto, dark, light or mono"},
         {"io: {backend: mmap}\n", ":1:15:", "auto, uring, direct or buffered"},

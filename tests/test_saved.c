@@ -155,12 +155,77 @@ static void test_files(void **state)
     }
 }
 
+static char hits[2048];
+
+static void note_hit(void *ud, const struct saved_hit *hit)
+{
+    (void)ud;
+    snprintf(hits + strlen(hits), sizeof hits - strlen(hits), "%zu %s: %s\n", hit->message,
+             hit->role, hit->excerpt);
+}
+
+static void expect_hits(const char *name, const char *what, const char *expected)
+{
+    struct k3_error err = {0};
+    hits[0] = '\0';
+    assert_int_equal(saved_search(name, what, note_hit, NULL, &err), K3_OK);
+    assert_string_equal(hits, expected);
+}
+
+/* Excerpts begin and end with whole words, wherever the place is. */
+static void test_search(void **state)
+{
+    (void)state;
+    struct k3_error err = {0};
+    char text[4096];
+    const char *words = "one two three four five six seven eight nine ten eleven twelve thirteen "
+                        "fourteen fifteen sixteen seventeen eighteen nineteen twenty twenty-one "
+                        "twenty-two twenty-three twenty-four twenty-five twenty-six";
+    snprintf(text, sizeof text, "%s{\"type\":\"message\",\"id\":1,\"parent\":null,\"time\":1,"
+             "\"role\":\"user\",\"content\":\"%s\"}\n%s", header, words, answer);
+    put_file("k3chat/sessions/words.jsonl", text, 1);
+    expect_hits("words", "ONE ", "1 user: one two three four five six seven eight nine ten eleven "
+                                 "twelve thirteen fourteen \xe2\x80\xa6\n");
+    expect_hits("words", "nineteen", "1 user: \xe2\x80\xa6 fifteen sixteen seventeen eighteen "
+                                     "nineteen twenty twenty-one twenty-two twenty-three "
+                                     "twenty-four twenty-five twenty-six\n");
+    expect_hits("words", "iron", "2 assistant: Iron **oxide**.\n");
+    expect_hits("words", "nowhere", "");
+    memset(text, 'x', 400);
+    text[400] = '\0';
+    char longer[1024]; /* one word of 400 letters: cut within characters never */
+    snprintf(longer, sizeof longer, "%s{\"type\":\"message\",\"id\":1,\"parent\":null,"
+             "\"time\":1,\"role\":\"user\",\"content\":\"%.200s\xc3\xa4%.200s\"}\n", header,
+             text, text);
+    put_file("k3chat/sessions/long.jsonl", longer, 1);
+    hits[0] = '\0';
+    assert_int_equal(saved_search("long", "\xc3\x84", note_hit, NULL, &err), K3_OK);
+    assert_non_null(strstr(hits, "x\xc3\xa4x"));
+    assert_int_equal(saved_search("nobody", "x", note_hit, NULL, &err), K3_USAGE);
+}
+
+static void test_changes(void **state)
+{
+    (void)state;
+    struct k3_error err = {0};
+    assert_int_equal(saved_rename("words", "newer", &err), K3_USAGE); /* taken */
+    assert_int_equal(saved_rename("words", "../x", &err), K3_USAGE);
+    assert_int_equal(saved_rename("words", "phrases", &err), K3_OK);
+    assert_int_not_equal(access(in_home("k3chat/sessions/words.jsonl"), F_OK), 0);
+    expect_file("k3chat/sessions/phrases.jsonl", "\"rename\"");
+    assert_int_equal(saved_delete("words", &err), K3_USAGE);
+    assert_int_equal(saved_delete("phrases", &err), K3_OK);
+    assert_int_not_equal(access(in_home("k3chat/sessions/phrases.jsonl"), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_changes),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }

@@ -287,7 +287,7 @@ static void test_keymap(void **state)
 {
     (void)state;
     size_t bound = 0;
-    keymap_init();
+    keymap_init(NULL);
     for (size_t i = 0; i < n_actions; i++) {
         const char *s = actions[i].keys;
         if (actions[i].action == ACT_NONE) {
@@ -313,6 +313,68 @@ static void test_keymap(void **state)
     }
     assert_true(bound > 50);
     assert_int_equal(keymap_find(0, 'a'), ACT_NONE);
+}
+
+static struct ui_config keys_of(size_t n, const struct ui_key *keys)
+{
+    struct ui_config cfg = {.n_keys = n};
+    memcpy(cfg.keys, keys, n * sizeof *keys);
+    return cfg;
+}
+
+static void expect_bad_keys(size_t n, const struct ui_key *keys, const char *place,
+                            const char *word)
+{
+    struct k3_error err = {0};
+    const struct ui_config cfg = keys_of(n, keys);
+    assert_false(keymap_check(&cfg, &err));
+    assert_int_equal(err.status, K3_USAGE);
+    assert_int_equal(strncmp(err.message, place, strlen(place)), 0);
+    if (!strstr(err.message, word))
+        fail_msg("%s: %s", word, err.message);
+}
+
+/* Keys of the profile: in place of the table's, and what they take away. */
+static void test_own_keys(void **state)
+{
+    (void)state;
+    char b[128];
+    struct k3_error err = {0};
+    static const struct ui_key good[] = {
+        {"help", "F5", "p:1:1"}, {"help", "Alt+H", "p:1:2"}, {"cancel", "Ctrl+G", "p:2:1"},
+        {"bare", "none", "p:3:1"}, {"find", "Ctrl+X Ctrl+F", "p:4:1"},
+    };
+    const struct ui_config cfg = keys_of(5, good);
+    assert_true(keymap_check(&cfg, &err));
+    keymap_init(&cfg);
+    assert_string_equal(keymap_key(ACT_HELP), "F5");
+    assert_string_equal(keymap_keys(ACT_HELP, b, sizeof b), "F5, Alt+H");
+    assert_int_equal(keymap_find(0, KEYS_F1), ACT_NONE);
+    assert_int_equal(keymap_find(0, 'g' | MOD_CTRL), ACT_CANCEL);
+    assert_int_equal(keymap_find(0, KEYS_ESCAPE), ACT_NONE);
+    assert_string_equal(keymap_keys(ACT_BARE, b, sizeof b), "none");
+    assert_string_equal(keymap_key(ACT_BARE), "");
+    assert_int_equal(keymap_find(0, 'x' | MOD_CTRL), ACT_PREFIX); /* beside Ctrl+X Ctrl+E */
+    assert_int_equal(keymap_find('x' | MOD_CTRL, 'f' | MOD_CTRL), ACT_FIND);
+    assert_int_equal(keymap_find('x' | MOD_CTRL, 'e' | MOD_CTRL), ACT_EXTERNAL);
+    static const struct ui_key takes_all[] = {{"redraw", "Ctrl+X", "p:1:1"}};
+    const struct ui_config other = keys_of(1, takes_all);
+    keymap_init(&other); /* a sequence that begins with it is gone; its other key stays */
+    assert_int_equal(keymap_find(0, 'x' | MOD_CTRL), ACT_REDRAW);
+    assert_string_equal(keymap_keys(ACT_EXTERNAL, b, sizeof b), "Alt+E");
+    keymap_init(NULL);
+    assert_string_equal(keymap_key(ACT_HELP), "F1");
+
+    expect_bad_keys(1, (const struct ui_key[]){{"hlep", "F5", "p:7:3"}}, "p:7:3: ", "'hlep'");
+    expect_bad_keys(1, (const struct ui_key[]){{"help", "Ctl+X", "p:7:3"}}, "p:7:3: ", "'Ctl+X'");
+    expect_bad_keys(1, (const struct ui_key[]){{"help", "h", "p:7:3"}}, "p:7:3: ", "types text");
+    expect_bad_keys(1, (const struct ui_key[]){{"help", "Ctrl+I", "p:7:3"}}, "p:7:3: ", "Tab");
+    expect_bad_keys(1, (const struct ui_key[]){{"send", "none", "p:7:3"}}, "p:7:3: ", "send");
+    expect_bad_keys(2, (const struct ui_key[]){{"help", "F5", "p:1:1"}, {"quit", "F5", "p:2:1"}},
+                    "p:2:1: ", "'help' already (p:1:1)");
+    expect_bad_keys(2, (const struct ui_key[]){{"help", "F5", "p:1:1"},
+                                               {"quit", "F5 F6", "p:2:1"}},
+                    "p:2:1: ", "already");
 }
 
 static void expect_lines(const char *bytes, const char *expected)
@@ -858,6 +920,8 @@ static void test_figures(void **state)
     assert_string_equal(fmt_seconds(b, 32, 130), "130 s");
     assert_string_equal(fmt_seconds(b, 32, -1), "-");
     assert_string_equal(fmt_seconds(b, 32, 0.0 / 0.0), "-");
+    assert_string_equal(fmt_about(b, 32, 0.28), "0.3 s");
+    assert_string_equal(fmt_about(b, 32, 0.97), "1 s");
     assert_string_equal(fmt_about(b, 32, 2280), "38 min");
     assert_string_equal(fmt_about(b, 32, 8280), "2.3 h");
     assert_string_equal(fmt_about(b, 32, 268000), "3.1 d");
@@ -915,6 +979,7 @@ int main(void)
         cmocka_unit_test(test_key_fuzz),
         cmocka_unit_test(test_key_names),
         cmocka_unit_test(test_keymap),
+        cmocka_unit_test(test_own_keys),
         cmocka_unit_test(test_plain_lines),
         cmocka_unit_test(test_editor_motion),
         cmocka_unit_test(test_editor_kills),

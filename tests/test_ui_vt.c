@@ -428,7 +428,9 @@ static void test_commands(void **state)
     struct rig *r = START(0);
     rig_make_idle(r);
     vt_send(r->vt, "/th\t");
-    assert_true(vt_wait_text(r->vt, "/think"));
+    assert_true(vt_wait_text(r->vt, "think  theme"));
+    vt_send(r->vt, "i\t");
+    assert_true(vt_wait_text(r->vt, "/think off|low|high|max: how long"));
     vt_send(r->vt, "h\t\r");
     assert_string_equal(rig_hear(r, "thinking"), "thinking high");
     assert_true(vt_wait_text(r->vt, "thinking high"));
@@ -550,16 +552,225 @@ static void test_sessions(void **state)
     assert_true(vt_wait_text(r->vt, "no name for a session"));
     vt_send(r->vt, "/new travel\r");
     assert_true(vt_wait_text(r->vt, "/resume opens"));
+    rig_say(r, "message user 0 0 said in notes");
+    assert_true(vt_wait_text(r->vt, "said in notes"));
     vt_send(r->vt, "/sessions\r");
     assert_true(vt_wait_text(r->vt, "33 sessions"));
     vt_send(r->vt, "\033[B\r");
-    assert_string_equal(rig_hear(r, "next"), "next 'travel'");
-    assert_leaves(r, 0);
-    r = START(0);
-    rig_make_idle(r);
+    assert_string_equal(rig_hear(r, "switch"), "switch travel");
+    rig_say(r, "set session travel");
+    rig_say(r, "opened");
+    rig_say(r, "message user 0 0 said in travel");
+    assert_true(vt_wait_text(r->vt, "said in travel"));
+    assert_false(vt_has(r->vt, "said in notes"));
+    assert_true(vt_has(r->vt, "k3chat   travel"));
     vt_send(r->vt, "/new\r");
-    assert_string_equal(rig_hear(r, "next"), "next ''");
-    assert_leaves(r, 0);
+    assert_string_equal(rig_hear(r, "switch"), "switch");
+    quit(r);
+}
+
+/* Searching, renaming and deleting in the list. */
+static void test_session_list(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_say(r, "saved notes 1753711320 12 How do lifetimes work?");
+    rig_say(r, "saved travel 1753701320 4 A week in Lisbon, with lifetimes of joy");
+    rig_say(r, "saved busy 1753701320 2 something");
+    rig_make_idle(r);
+    vt_send(r->vt, "/search lifetimes\r");
+    assert_true(vt_wait_text(r->vt, "2 places of \"lifetimes\" in 3 of 3 sessions"));
+    vt_send(r->vt, "\033[B\r");
+    assert_string_equal(rig_hear(r, "switch"), "switch travel");
+    rig_say(r, "set session travel");
+    rig_say(r, "opened");
+    for (int i = 0; i < 30; i++)
+        rig_say(r, "message user 0 0 words and %s, number %d", i == 0 ? "lifetimes" : "more", i);
+    assert_true(vt_wait_text(r->vt, "words and lifetimes, number 0")); /* it is gone to */
+    assert_true(vt_has(r->vt, "new lines") || vt_has(r->vt, "scrolled back"));
+
+    vt_send(r->vt, "/sessions\r"); /* a filter, then the same in the texts, and back */
+    assert_true(vt_wait_text(r->vt, "3 sessions"));
+    vt_send(r->vt, "week\t");
+    assert_true(vt_wait_text(r->vt, "1 place of \"week\""));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_text(r->vt, "1 of 3 with \"week\""));
+    vt_send(r->vt, "\x7f\x7f\x7f\x7f");
+    assert_true(vt_wait_text(r->vt, "3 sessions"));
+
+    vt_send(r->vt, "\033[3~"); /* notes: asked, refused, then done */
+    assert_true(vt_wait_text(r->vt, "delete \"notes\", 12 messages, for ever?"));
+    vt_send(r->vt, "n");
+    assert_true(vt_wait_gone(r->vt, "for ever?"));
+    vt_send(r->vt, "\033OQ"); /* F2 */
+    assert_true(vt_wait_text(r->vt, "new name of \"notes\": notes"));
+    vt_send(r->vt, "\x15" "busy\r");
+    assert_true(vt_wait_text(r->vt, "File exists"));
+    vt_send(r->vt, "\033OQ");
+    assert_true(vt_wait_text(r->vt, "new name of \"notes\""));
+    vt_send(r->vt, "-2\r");
+    assert_string_equal(rig_hear(r, "renamed"), "renamed notes to notes-2");
+    assert_true(vt_wait_text(r->vt, "notes-2"));
+    vt_send(r->vt, "\033[3~y");
+    assert_string_equal(rig_hear(r, "deleted"), "deleted notes-2");
+    assert_true(vt_wait_text(r->vt, "2 sessions"));
+    vt_send(r->vt, "busy\033[3~");
+    assert_true(vt_wait_text(r->vt, "delete \"busy\""));
+    vt_send(r->vt, "y");
+    assert_true(vt_wait_text(r->vt, "is open in another k3chat"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "sessions  "));
+
+    vt_send(r->vt, "/rename week\r"); /* the session that is open */
+    assert_string_equal(rig_hear(r, "rename"), "rename week");
+    vt_send(r->vt, "/delete\r");
+    assert_true(vt_wait_text(r->vt, "/delete travel deletes this session"));
+    vt_send(r->vt, "/delete travel\r");
+    assert_string_equal(rig_hear(r, "forget"), "forget, switch");
+    quit(r);
+}
+
+static void test_read_only(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_say(r, "message user 0 0 asked elsewhere");
+    rig_say(r, "set session shared");
+    rig_say(r, "notice READ ONLY: session 'shared' is open in another k3chat");
+    rig_say(r, "phase viewing");
+    assert_true(vt_wait_text(r->vt, "asked elsewhere"));
+    assert_int_equal(vt_find_row(r->vt, "read only"), 23);
+    assert_true(vt_has(r->vt, "Read only: open in another"));
+    rig_say(r, "answer 0");
+    rig_say(r, "say answered elsewhere");
+    assert_true(vt_wait_text(r->vt, "answered elsewhere"));
+    vt_send(r->vt, "/resume\r");
+    assert_string_equal(rig_hear(r, "switch"), "switch shared");
+    quit(r);
+}
+
+/* Keys of the profile: they work, the old ones do not, and every hint names the new ones. */
+static void test_own_keys(void **state)
+{
+    (void)state;
+    struct rig *r = START(.arg = "--keys");
+    rig_make_idle(r);
+    assert_true(vt_has(r->vt, "F5 help"));
+    rig_say(r, "answer 0");
+    rig_say(r, "think deep thoughts");
+    rig_say(r, "say word");
+    rig_say(r, "end stop 3");
+    assert_true(vt_wait_text(r->vt, "Alt+T opens"));
+    vt_send(r->vt, "\x14");
+    vt_send(r->vt, "\033t");
+    assert_true(vt_wait_text(r->vt, "deep thoughts"));
+    vt_send(r->vt, "\033[15~");
+    assert_true(vt_wait_text(r->vt, "PgDn for more"));
+    vt_send(r->vt, "\033OP"); /* F1 means nothing now: it closes, as any key */
+    assert_true(vt_wait_gone(r->vt, "PgDn for more"));
+    vt_send(r->vt, "\033OP");
+    vt_settle(r->vt);
+    assert_false(vt_has(r->vt, "PgDn for more"));
+    vt_send(r->vt, "/hel\t");
+    assert_true(vt_wait_text(r->vt, "keys and commands (F5)"));
+    vt_send(r->vt, "\x15");
+    quit(r);
+}
+
+/* What a library writes to stderr is told and does not spoil the picture; afterwards stderr is the
+ * terminal again. */
+static void test_stray_output(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    rig_say(r, "stderr libexample: \\x1b[31mno such thing\\n");
+    assert_true(vt_wait_text(r->vt, "stderr: libexample: ^[[31mno such thing"));
+    assert_int_equal(vt_find_row(r->vt, "idle"), 23);
+    assert_false(vt_wrote(r->vt, "\033[31mno"));
+    for (int i = 0; i < 40; i++)
+        rig_say(r, "stderr again and again %d\\n", i);
+    assert_true(vt_wait_text(r->vt, "what follows is"));
+    vt_settle(r->vt);
+    assert_false(vt_has(r->vt, "again and again 39"));
+    rig_say(r, "stderr without an end");
+    rig_say(r, "no-such-command");
+    assert_non_null(rig_hear(r, "no such command"));
+    vt_send(r->vt, "\x11");
+    const int s = vt_wait_exit(r->vt);
+    assert_int_equal(WEXITSTATUS(s), 0);
+    assert_restored(r);
+    assert_true(vt_has(r->vt, "without an end"));
+    rig_free(r);
+
+    r = START(0); /* the last words of a crash are seen */
+    rig_say(r, "stderr last words\\n");
+    rig_say(r, "no-such-command");
+    assert_non_null(rig_hear(r, "no such command"));
+    vt_signal(r->vt, SIGABRT);
+    vt_wait_exit(r->vt);
+    assert_restored(r);
+    rig_free(r);
+}
+
+static void test_pages(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    rig_say(r, "set plan_total 7900000000");
+    rig_say(r, "set plan_ring 200000000");
+    rig_say(r, "set profile laptop");
+    rig_say(r, "wake");
+    vt_settle(r->vt);
+    vt_send(r->vt, "/profile\r");
+    assert_true(vt_wait_text(r->vt, "trunk blocks on their way"));
+    assert_true(vt_has(r->vt, "laptop"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "trunk blocks on their way"));
+    vt_send(r->vt, "/stats\r");
+    assert_true(vt_wait_text(r->vt, "Tokens generated since the start"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "Tokens generated"));
+    vt_send(r->vt, "/theme mono\r");
+    vt_settle(r->vt);
+    assert_false(vt_coloured(r->vt));
+    vt_send(r->vt, "/theme auto\r");
+    vt_settle(r->vt);
+    assert_true(vt_coloured(r->vt));
+    vt_send(r->vt, "/theme pink\r");
+    assert_true(vt_wait_text(r->vt, "/theme takes"));
+    vt_send(r->vt, "/discard\r");
+    assert_non_null(rig_hear(r, "discard"));
+    vt_send(r->vt, "/branches\r");
+    assert_true(vt_wait_text(r->vt, "answered first"));
+    assert_true(vt_has(r->vt, "*  2"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "answered first"));
+    vt_send(r->vt, "/branch 3\r");
+    assert_true(vt_wait_text(r->vt, "there are 2 branches"));
+    vt_send(r->vt, "/branch 1\r");
+    assert_string_equal(rig_hear(r, "branch"), "branch 2");
+    vt_send(r->vt, "/system Be brief.\r");
+    assert_string_equal(rig_hear(r, "system"), "system Be brief.");
+    quit(r);
+}
+
+/* The rate beside the roof, and which roof it is. */
+static void test_roof(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    rig_say(r, "step 1 10 2 1 9 40000000000 10000000000 1472 268 895 309");
+    assert_true(vt_wait_text(r->vt, "5.0 of 5.0 GB/s best so far"));
+    rig_say(r, "set roof 6000000000");
+    rig_say(r, "wake");
+    assert_true(vt_wait_text(r->vt, "5.0 of 6.0 GB/s measured"));
+    rig_say(r, "set simulated 1");
+    rig_say(r, "wake");
+    assert_true(vt_wait_text(r->vt, "5.0 of 6.0 GB/s simulated"));
+    quit(r);
 }
 
 static void test_files(void **state)
@@ -946,6 +1157,12 @@ int main(void)
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_session_list),
+        cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_own_keys),
+        cmocka_unit_test(test_stray_output),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_roof),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_resize_storm),
         cmocka_unit_test(test_too_small),

@@ -15,10 +15,13 @@
  *   dropped INDEX                       the messages from there on leave
  *   withdrawn TEXT / notice TEXT / error TEXT
  *   saved NAME USED MESSAGES TITLE      one more saved session
+ *   opened                              this is another session now
+ *   stderr TEXT                         something writes to stderr
  *   wake                                nothing but a reason to look
  *
- * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, unqueue, cancel, thinking
- * EFFORT, text TEXT, save FILE, export NAME FILE, next 'NAME', closed STATUS MESSAGE. */
+ * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, discard, branch ID, system TEXT,
+ * unqueue, cancel, thinking EFFORT, text TEXT, save FILE, export NAME FILE, [forget,] switch NAME, rename NAME,
+ * renamed NAME to NAME, deleted NAME, closed STATUS MESSAGE. */
 #include <config.h>
 
 #include <errno.h>
@@ -141,6 +144,8 @@ static const struct field {
     {"running", BOOL, &fake.st.metrics.running, 0},
     {"layer", U32, &fake.st.metrics.layer, 0},
     {"layers", U32, &fake.st.metrics.layers, 0},
+    {"roof", DOUBLE, &fake.st.disk_roof, 0},
+    {"simulated", BOOL, &fake.st.disk_simulated, 0},
     {"demo", BOOL, &fake.st.demo, 0},
     {"detail", TEXT, fake.st.detail, sizeof fake.st.detail},
     {"session", TEXT, fake.st.session_name, sizeof fake.st.session_name},
@@ -179,6 +184,7 @@ static bool set_phase(const char *arg, struct session_event *ev)
         [PHASE_LOADING] = "loading", [PHASE_READING] = "reading", [PHASE_THINKING] = "thinking",
         [PHASE_ANSWERING] = "answering", [PHASE_CANCELLING] = "cancelling",
         [PHASE_SAVING] = "saving", [PHASE_IDLE] = "idle", [PHASE_FAILED] = "failed",
+        [PHASE_VIEWING] = "viewing",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], arg) == 0)
@@ -298,6 +304,11 @@ static bool carry_out(char *line, struct session_event *ev)
         ev->time = atoll(arg);
         return true;
     }
+    if (strcmp(line, "opened") == 0) {
+        ev->kind = EVENT_OPENED;
+        fake.n_messages = 0;
+        return true;
+    }
     if (strcmp(line, "dropped") == 0) {
         ev->kind = EVENT_DROPPED;
         ev->index = fake.n_messages = (uint32_t)atoi(arg);
@@ -309,7 +320,10 @@ static bool carry_out(char *line, struct session_event *ev)
         add_saved(arg);
     else if (strcmp(line, "layers") == 0)
         set_layers(arg);
-    else if (strcmp(line, "wake") != 0)
+    else if (strcmp(line, "stderr") == 0) {
+        unescape(arg);
+        fprintf(stderr, "%s", arg);
+    } else if (strcmp(line, "wake") != 0)
         report("no such command:", line, strlen(line));
     return false;
 }
@@ -414,6 +428,47 @@ enum k3_status session_regenerate(struct session *s, struct k3_error *err)
     return K3_OK;
 }
 
+enum k3_status session_branch(struct session *s, int64_t tip, struct k3_error *err)
+{
+    char b[32];
+    (void)s, (void)err;
+    snprintf(b, sizeof b, "%" PRId64, tip);
+    report("branch", b, strlen(b));
+    return K3_OK;
+}
+
+enum k3_status session_discard(struct session *s, struct k3_error *err)
+{
+    (void)s, (void)err;
+    report("discard", "", 0);
+    return K3_OK;
+}
+
+enum k3_status session_system(struct session *s, const char *text, size_t len,
+                              struct k3_error *err)
+{
+    (void)s, (void)err;
+    report("system", text, len);
+    return K3_OK;
+}
+
+enum k3_status session_switch(struct session *s, const char *name, bool forget,
+                              struct k3_error *err)
+{
+    (void)s;
+    if (strchr(name, '/'))
+        return k3_fail(err, K3_USAGE, "no name for a session: %s", name);
+    report(forget ? "forget, switch" : "switch", name, strlen(name));
+    return K3_OK;
+}
+
+enum k3_status session_rename(struct session *s, const char *name, struct k3_error *err)
+{
+    (void)s, (void)err;
+    report("rename", name, strlen(name));
+    return K3_OK;
+}
+
 enum k3_status session_edit(struct session *s, uint32_t index, const char *text, size_t len,
                             struct k3_error *err)
 {
@@ -477,9 +532,67 @@ enum k3_status saved_read(const char *name, size_t *messages, char *title, size_
     return k3_fail(err, K3_USAGE, "there is no session '%s'", name);
 }
 
-enum k3_status saved_check_name(const char *name, struct k3_error *err)
+static size_t find_saved(const char *name)
 {
-    return strchr(name, '/') ? k3_fail(err, K3_USAGE, "no name for a session: %s", name) : K3_OK;
+    size_t i = 0;
+    while (i < fake.n_saved && strcmp(fake.saved[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+enum k3_status saved_rename(const char *name, const char *new_name, struct k3_error *err)
+{
+    char b[300];
+    if (find_saved(new_name) < fake.n_saved)
+        return k3_fail(err, K3_USAGE, "%s.jsonl: File exists", new_name);
+    snprintf(b, sizeof b, "renamed %s to", name);
+    report(b, new_name, strlen(new_name));
+    snprintf(fake.saved[find_saved(name)].name, sizeof fake.saved[0].name, "%s", new_name);
+    return K3_OK;
+}
+
+enum k3_status saved_delete(const char *name, struct k3_error *err)
+{
+    const size_t i = find_saved(name);
+    if (strcmp(name, "busy") == 0 || i == fake.n_saved)
+        return k3_fail(err, K3_FAILED, "session '%s' is open in another k3chat", name);
+    report("deleted", name, strlen(name));
+    fake.n_saved--;
+    memmove(&fake.saved[i], &fake.saved[i + 1], (fake.n_saved - i) * sizeof fake.saved[0]);
+    memmove(&fake.saved_messages[i], &fake.saved_messages[i + 1],
+            (fake.n_saved - i) * sizeof fake.saved_messages[0]);
+    memmove(fake.saved_title[i], fake.saved_title[i + 1],
+            (fake.n_saved - i) * sizeof fake.saved_title[0]);
+    return K3_OK;
+}
+
+/* Two of them, always. */
+enum k3_status saved_branches(const char *name, struct saved_branch **list, size_t *n,
+                              struct k3_error *err)
+{
+    static const struct saved_branch two[] = {
+        {.tip = 2, .messages = 2, .question = "asked first", .answer = "answered first"},
+        {.tip = 4, .messages = 2, .current = true, .question = "asked again"},
+    };
+    (void)name;
+    *n = 2;
+    *list = malloc(sizeof two);
+    if (!*list)
+        return k3_fail_memory(err, "branches", sizeof two);
+    memcpy(*list, two, sizeof two);
+    return K3_OK;
+}
+
+/* The title stands for all that was said. */
+enum k3_status saved_search(const char *name, const char *what,
+                            void (*fn)(void *ud, const struct saved_hit *hit), void *ud,
+                            struct k3_error *err)
+{
+    const size_t i = find_saved(name);
+    (void)err;
+    if (i < fake.n_saved && strstr(fake.saved_title[i], what))
+        fn(ud, &(struct saved_hit){.message = 1, .role = "user", .excerpt = fake.saved_title[i]});
+    return K3_OK;
 }
 
 static enum k3_status report_file(const char *what, const char *path, struct k3_error *err)
@@ -516,16 +629,17 @@ int main(int argc, char **argv)
             cfg.graph = UI_GRAPH_ASCII;
         else if (strcmp(argv[i], "--graph-block") == 0)
             cfg.graph = UI_GRAPH_BLOCK;
+        else if (strcmp(argv[i], "--keys") == 0) {
+            cfg.keys[cfg.n_keys++] = (struct ui_key){"help", "F5", "profile.yaml:3:9"};
+            cfg.keys[cfg.n_keys++] = (struct ui_key){"thinking", "Alt+T", "profile.yaml:4:9"};
+            cfg.keys[cfg.n_keys++] = (struct ui_key){"bare", "none", "profile.yaml:5:9"};
+        }
     }
     fake.st.prompt_eta_s = -1;
     fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK);
     report("open", "", 0);
     const int status = ui_run(&fake, &cfg, &err);
     char b[160];
-    if (ui_next_session()) {
-        snprintf(b, sizeof b, "next '%s'", ui_next_session());
-        report(b, "", 0);
-    }
     snprintf(b, sizeof b, "closed %d", status);
     report(b, err.message, strlen(err.message));
     if (status != 0)

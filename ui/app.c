@@ -17,41 +17,13 @@
 #include "pane.h"
 #include "plain.h"
 #include "screen.h"
+#include "stray.h"
 #include "text.h"
 
 #define FRAME_S 0.2
 #define EVENTS_AT_ONCE 4096 /* then the keys have their turn */
 #define LONG_ANSWER_S 60
 #define NOTABLE_ANSWER_S 10
-
-static char next_session[SAVED_NAME_CAP];
-static bool wants_next;
-static char first_words[512];
-
-const char *ui_next_session(void)
-{
-    return wants_next ? next_session : NULL;
-}
-
-void ui_say(const char *text)
-{
-    snprintf(first_words, sizeof first_words, "%s", text);
-}
-
-void app_go_to(struct app *a, const char *name)
-{
-    struct k3_error err = {0};
-    if (app_busy(a)) {
-        app_hint(a, INK_WARN, "an answer is running; Esc stops it");
-        return;
-    }
-    if (*name && saved_check_name(name, &err) != K3_OK) {
-        app_hint(a, INK_BAD, "%s", err.message);
-        return;
-    }
-    snprintf(next_session, sizeof next_session, "%s", name);
-    wants_next = a->quit = true;
-}
 
 double app_clock(void)
 {
@@ -104,7 +76,9 @@ static void give_back(struct app *a, const struct session_event *ev)
 
 static void take_event(struct app *a, const struct session_event *ev)
 {
-    if (ev->kind == EVENT_STEP || ev->kind == EVENT_PREFILL)
+    if (ev->kind == EVENT_OPENED)
+        app_opened(a);
+    else if (ev->kind == EVENT_STEP || ev->kind == EVENT_PREFILL)
         model_step(&a->model, a->session, ev);
     else if (ev->kind == EVENT_ANSWER)
         a->answer_began = app_clock();
@@ -129,7 +103,26 @@ static void take_events(struct app *a)
         session_event_free(&ev);
     }
     talk_view_clamp(&a->view, &a->talk);
+    app_seek(a);
     a->model_news = true;
+}
+
+/* ---- what libraries write ---------------------------------------------------------------- */
+
+#define STRAY_MOST 20 /* lines that are shown; a broken library must not fill the conversation */
+
+static void take_stray(struct app *a)
+{
+    char line[512], text[560];
+    while (stray_next(line, sizeof line)) {
+        if (a->stray_lines++ >= STRAY_MOST)
+            continue;
+        snprintf(text, sizeof text, a->stray_lines == STRAY_MOST
+                                        ? "stderr: %s (what follows is not shown)" : "stderr: %s",
+                 line);
+        talk_notice(&a->talk, ENTRY_NOTICE, text);
+        a->model_news = true;
+    }
 }
 
 /* ---- signals and suspending -------------------------------------------------------------- */
@@ -199,10 +192,12 @@ static void draw_if_due(struct app *a, double *next_frame)
     *next_frame = app_clock() + FRAME_S;
 }
 
-static int wait_ms(const struct app *a, double next_frame, double last_byte)
+static int wait_ms(struct app *a, double next_frame, double last_byte)
 {
     const double now = app_clock();
     int ms = -1;
+    if (chooser_searching(&a->chooser))
+        return 0;
     if (a->model_news && !screen_is_away())
         ms = ms_until(next_frame, now);
     const int keys = keys_wait_ms(&a->keys);
@@ -219,12 +214,13 @@ static void loop(struct app *a)
     a->key_news = true;
     while (!a->quit) {
         draw_if_due(a, &next_frame);
-        struct pollfd fds[3] = {
+        struct pollfd fds[4] = {
             {.fd = screen_is_away() ? -1 : screen_input_fd(), .events = POLLIN},
             {.fd = session_fd(a->session), .events = POLLIN},
             {.fd = screen_signal_fd(), .events = POLLIN},
+            {.fd = stray_fd(), .events = POLLIN},
         };
-        if (poll(fds, 3, wait_ms(a, next_frame, last_byte)) < 0 && errno != EINTR)
+        if (poll(fds, 4, wait_ms(a, next_frame, last_byte)) < 0 && errno != EINTR)
             break;
         if (fds[2].revents)
             take_signals(a);
@@ -234,6 +230,12 @@ static void loop(struct app *a)
         }
         if (fds[1].revents)
             take_events(a);
+        if (fds[3].revents)
+            take_stray(a);
+        if (chooser_searching(&a->chooser)) {
+            chooser_work(&a->chooser);
+            a->model_news = true;
+        }
         const int keys = keys_wait_ms(&a->keys);
         if (keys >= 0 && app_clock() >= last_byte + keys / 1000.0)
             keys_timeout(&a->keys);
@@ -261,12 +263,12 @@ static void choose_panes(struct app *a)
 static void app_init(struct app *a, struct session *s, const struct ui_config *cfg)
 {
     *a = (struct app){.session = s, .cfg = cfg, .focused = true, .edit_width = 76,
-                      .editing = -1};
+                      .editing = -1, .seek_message = -1};
     model_init(&a->model);
     talk_init(&a->talk);
     talk_view_init(&a->view);
     editor_init(&a->editor);
-    keymap_init();
+    keymap_init(cfg);
     keys_init(&a->keys, on_key, a);
     choose_panes(a);
     a->model.graph = graph_choose(cfg->graph, screen_utf8(), getenv("TERM"));
@@ -283,14 +285,19 @@ static void app_free(struct app *a)
     editor_free(&a->editor);
     grid_free(&a->grid);
     chooser_close(&a->chooser);
-    rich_free(&a->help_text);
-    wrapped_free(&a->help_rows);
+    free(a->branches);
+    rich_free(&a->page_text);
+    wrapped_free(&a->page_rows);
+}
+
+bool ui_check(const struct ui_config *cfg, struct k3_error *err)
+{
+    return keymap_check(cfg, err);
 }
 
 int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err)
 {
     struct app a;
-    wants_next = false;
     if (cfg->plain)
         return plain_run(s, cfg, err);
     if (!ui_terminal_ok(err))
@@ -298,15 +305,10 @@ int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err)
     if (!screen_open(cfg, err))
         return err->status;
     app_init(&a, s, cfg);
-    if (first_words[0])
-        talk_notice(&a.talk, ENTRY_NOTICE, first_words);
-    first_words[0] = '\0';
     loop(&a);
     session_get_status(s, &a.model.st);
     screen_close();
-    if (a.status != 0)
-        wants_next = false;
-    if (a.status == 0 && a.model.st.phase == PHASE_FAILED && !wants_next)
+    if (a.status == 0 && a.model.st.phase == PHASE_FAILED)
         a.status = k3_fail(err, K3_FAILED, "%s", a.model.st.detail);
     else if (a.status != 0)
         k3_fail(err, K3_CANCELLED, "interrupted");

@@ -12,6 +12,8 @@
 #include "talk_view.h"
 #include "ui.h"
 
+struct page; /* pages.h */
+
 struct app {
     struct session *session;
     const struct ui_config *cfg;
@@ -31,16 +33,21 @@ struct app {
     unsigned edit_width;        /* columns that the message is wrapped to */
     bool bare;                  /* the text alone */
     struct chooser chooser;
-    bool help;
-    size_t help_top;
-    struct rich help_text;
-    struct wrapped help_rows;
+    const struct page *page;    /* over everything; NULL = none */
+    size_t page_top;
+    struct rich page_text;
+    struct wrapped page_rows;
 
-    char hint[400];             /* one line for the person; gone at the next key */
+    char hint[2048];             /* one line for the person; gone at the next key */
     enum ink hint_ink;
     int64_t editing;            /* index of the message that the text replaces; -1 = a new one */
     bool asked_to_leave;        /* the next such key does it */
     char find[128];             /* what was looked for last */
+    int64_t seek_message;       /* where to look for it when it is there; -1 = nowhere */
+    bool seek_opened;           /* the session that it is in is the one that is open */
+    struct saved_branch *branches; /* as /branches listed them last */
+    size_t n_branches;
+    unsigned stray_lines;       /* written to stderr by something, and shown */
     bool focused;
     double answer_began;        /* monotonic seconds */
     char window_title[256];
@@ -55,12 +62,18 @@ void app_hint(struct app *a, enum ink ink, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 void app_draw(struct app *a);                    /* app_draw.c */
-void app_help_scroll(struct app *a, long rows);
+void app_page_scroll(struct app *a, long rows);
+void app_show_page(struct app *a, const struct page *page);
 void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
 void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
 bool app_busy(struct app *a);                    /* asks the session */
-/* Leaves this session for another ("" = a new one); refused while an answer runs. */
-void app_go_to(struct app *a, const char *name);
+/* app_sessions.c. Leaves this session for another ("" = a new one); refused while an answer runs. */
+void app_go_to(struct app *a, const char *name, bool forget);
+void app_rename(struct app *a, const char *name, const char *new_name);
+void app_delete(struct app *a, const char *name);
+void app_chooser_key(struct app *a, enum action action, uint32_t key);
+void app_opened(struct app *a); /* the session has become another one */
+void app_seek(struct app *a);   /* to seek_message, when it is there */
 void app_toggle_pane(struct app *a, size_t number); /* from 0, in the order on the screen */
 void app_find(struct app *a, bool backwards);
 void app_suspend(struct app *a);                 /* app.c */
@@ -73,6 +86,7 @@ void slash_complete(struct app *a);
 struct slash_command {
     const char *name, *args, *help;
     const char *choices; /* for completion, separated by blanks; NULL = none */
+    enum action action;  /* whose key does the same; ACT_NONE = there is none */
     void (*run)(struct app *a, const char *args);
 };
 extern const struct slash_command slash_commands[];

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app.h"
-#include "format.h"
+#include "pages.h"
 #include "pane.h"
 #include "screen.h"
 #include "status.h"
@@ -81,6 +81,13 @@ static void draw_long_hint(struct app *a)
     wrapped_free(&w);
 }
 
+static const char *edit_hint(char *buf, size_t size)
+{
+    snprintf(buf, size, "  edited: %s answers anew, %s leaves it", keymap_key(ACT_SEND),
+             keymap_key(ACT_CANCEL));
+    return buf;
+}
+
 static void draw_message_title(struct app *a)
 {
     const struct rect r = a->layout.editor_title;
@@ -99,9 +106,10 @@ static void draw_message_title(struct app *a)
         col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
         if (a->editing >= 0)
             col = grid_puts(&a->grid, &r, 0, col, INK_WARN,
-                            "  edited: Enter answers anew, Esc leaves it");
+                            edit_hint(b, sizeof b));
         if (a->model.queued > 0) {
-            snprintf(b, sizeof b, "  queued: %zu (Up takes back)", a->model.queued);
+            snprintf(b, sizeof b, "  queued: %zu (%s takes back)", a->model.queued,
+                     keymap_key(ACT_UP));
             col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, INK_WARN, b, strlen(b));
         }
     }
@@ -110,19 +118,27 @@ static void draw_message_title(struct app *a)
     if (a->view.follow)
         return;
     if (fresh > 0)
-        snprintf(b, sizeof b, " %zu new line%s: End ", fresh, fresh == 1 ? "" : "s");
+        snprintf(b, sizeof b, " %zu new line%s: %s ", fresh, fresh == 1 ? "" : "s",
+                 keymap_key(ACT_END));
     else
-        snprintf(b, sizeof b, " scrolled back: End ");
+        snprintf(b, sizeof b, " scrolled back: %s ", keymap_key(ACT_END));
     if (col + (int)strlen(b) + 2 < r.cols)
         grid_puts_right(&a->grid, &r, 0, r.cols - 1, fresh > 0 ? INK_WARN : INK_LABEL, b);
 }
 
 static void draw_placeholder(struct app *a, const struct rect *r)
 {
-    const char *s = a->model.st.phase == PHASE_FAILED
-                        ? "The engine has stopped; the conversation can be read. Ctrl+Q leaves."
-                        : "Enter sends, Alt+Enter makes a new line, /help";
-    grid_put_cut(&a->grid, r, 0, 0, r->cols - 1, INK_DIM, s, strlen(s));
+    char b[160];
+    const enum session_phase p = a->model.st.phase;
+    if (p == PHASE_FAILED)
+        snprintf(b, sizeof b, "There is no model; the conversation can be read. %s leaves.",
+                 keymap_key(ACT_QUIT));
+    else if (p == PHASE_VIEWING)
+        snprintf(b, sizeof b, "Read only: open in another k3chat. /resume tries again, /new");
+    else
+        snprintf(b, sizeof b, "%s sends, %s makes a new line, /help", keymap_key(ACT_SEND),
+                 keymap_key(ACT_NEWLINE));
+    grid_put_cut(&a->grid, r, 0, 0, r->cols - 1, INK_DIM, b, strlen(b));
 }
 
 static void draw_message(struct app *a)
@@ -143,7 +159,7 @@ static void draw_message(struct app *a)
         grid_put(&a->grid, &r, y, 0, command ? INK_KEY : INK_TEXT,
                  a->editor.text + line->start, line->end - line->start);
     }
-    if (a->help || r.cols < 1)
+    if (a->page || r.cols < 1)
         return;
     a->grid.cursor_row = r.row + (int)(row - top);
     a->grid.cursor_col = r.col + ((int)col < r.cols ? (int)col : r.cols - 1);
@@ -190,95 +206,68 @@ static void draw_rule(struct app *a)
     }
 }
 
-/* ---- help -------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------- */
 
-#define HELP_KEYS_COLS 24
-
-static void help_line(struct rich *r, const char *left, const char *help)
-{
-    const size_t cols = strlen(left);
-    rich_puts(r, INK_KEY, left);
-    for (size_t i = cols; i < HELP_KEYS_COLS - 1; i++)
-        rich_puts(r, INK_TEXT, " ");
-    rich_puts(r, INK_TEXT, " ");
-    rich_puts(r, INK_TEXT, help);
-    rich_end_line(r, (struct rich_style){.hang = HELP_KEYS_COLS});
-}
-
-static void help_heading(struct rich *r, const char *s)
-{
-    if (r->n_lines > 0)
-        rich_end_line(r, (struct rich_style){0});
-    rich_puts(r, INK_HEADING, s);
-    rich_end_line(r, (struct rich_style){0});
-}
-
-static void build_help(struct rich *r)
-{
-    char b[64];
-    rich_clear(r);
-    for (size_t i = 0; i < n_actions; i++) {
-        if (actions[i].action == ACT_NONE)
-            help_heading(r, actions[i].help);
-        else if (actions[i].help)
-            help_line(r, actions[i].keys, actions[i].help);
-    }
-    help_heading(r, "Commands");
-    for (size_t i = 0; i < n_slash_commands; i++) {
-        snprintf(b, sizeof b, "/%s %s", slash_commands[i].name, slash_commands[i].args);
-        help_line(r, b, slash_commands[i].help);
-    }
-    help_line(r, "//...", "send a message that begins with /");
-}
-
-static size_t help_rows_shown(const struct app *a)
+static size_t page_rows_shown(const struct app *a)
 {
     return a->grid.rows > 3 ? (size_t)a->grid.rows - 3 : 1;
 }
 
-void app_help_scroll(struct app *a, long rows)
+void app_page_scroll(struct app *a, long rows)
 {
-    const size_t shown = help_rows_shown(a);
-    const long most = a->help_rows.n > shown ? (long)(a->help_rows.n - shown) : 0;
-    long top = (long)a->help_top + rows;
-    a->help_top = (size_t)(top < 0 ? 0 : top > most ? most : top);
+    const size_t shown = page_rows_shown(a);
+    const long most = a->page_rows.n > shown ? (long)(a->page_rows.n - shown) : 0;
+    long top = (long)a->page_top + rows;
+    a->page_top = (size_t)(top < 0 ? 0 : top > most ? most : top);
 }
 
-static void draw_help(struct app *a)
+/* Clears the window between title and status; returns the room inside. `keys` stands behind the
+ * title. */
+static struct rect draw_cover(struct app *a, const char *title, const char *keys)
 {
     const struct rect body = {1, 0, a->grid.rows - 2, a->grid.cols};
-    const struct rect r = {2, 1, body.rows - 1, body.cols - 2};
-    build_help(&a->help_text);
-    if (!wrap_rich(&a->help_text, (unsigned)r.cols, &a->help_rows))
-        return;
-    app_help_scroll(a, 0);
     grid_fill(&a->grid, &body, INK_TEXT, ' ');
     grid_hline(&a->grid, &body, 0, 0, body.cols, INK_RULE);
-    int col = grid_puts(&a->grid, &body, 0, 2, INK_TITLE, "help");
+    int col = grid_puts(&a->grid, &body, 0, 2, INK_TITLE, title);
     grid_set(&a->grid, &body, 0, 1, INK_RULE, ' ');
-    const bool more = a->help_top + help_rows_shown(a) < a->help_rows.n;
-    col = grid_puts(&a->grid, &body, 0, col, INK_LABEL,
-                    more ? "  PgDn for more, Esc closes" : "  Esc closes");
+    col = grid_put_cut(&a->grid, &body, 0, col, body.cols - col - 2, INK_LABEL, keys, strlen(keys));
     grid_set(&a->grid, &body, 0, col, INK_RULE, ' ');
-    for (int y = 0; y < r.rows && a->help_top + (size_t)y < a->help_rows.n; y++)
-        rich_draw_row(&a->help_text, &a->help_rows, a->help_top + (size_t)y, &a->grid, &r, y);
     a->grid.cursor_row = -1;
+    return (struct rect){2, 1, body.rows - 1, body.cols - 2};
+}
+
+static void draw_page(struct app *a)
+{
+    char b[128];
+    rich_clear(&a->page_text);
+    a->page->build(a, &a->page_text);
+    if (!wrap_rich(&a->page_text, (unsigned)(a->grid.cols - 2), &a->page_rows))
+        return;
+    app_page_scroll(a, 0);
+    const bool more = a->page_top + page_rows_shown(a) < a->page_rows.n;
+    if (more)
+        snprintf(b, sizeof b, "  %s for more, %s closes", keymap_key(ACT_PAGE_DOWN),
+                 keymap_key(ACT_CANCEL));
+    else
+        snprintf(b, sizeof b, "  %s closes", keymap_key(ACT_CANCEL));
+    const struct rect r = draw_cover(a, a->page->title, b);
+    for (int y = 0; y < r.rows && a->page_top + (size_t)y < a->page_rows.n; y++)
+        rich_draw_row(&a->page_text, &a->page_rows, a->page_top + (size_t)y, &a->grid, &r, y);
 }
 
 /* ---- sessions ---------------------------------------------------------------------------- */
 
+/* What was to be said stands in the last row: the message's own line is covered. */
 static void draw_chooser(struct app *a)
 {
-    const struct rect body = {1, 0, a->grid.rows - 2, a->grid.cols};
-    const struct rect r = {2, 1, body.rows - 1, body.cols - 2};
-    grid_fill(&a->grid, &body, INK_TEXT, ' ');
-    grid_hline(&a->grid, &body, 0, 0, body.cols, INK_RULE);
-    grid_set(&a->grid, &body, 0, 1, INK_RULE, ' ');
-    int col = grid_puts(&a->grid, &body, 0, 2, INK_TITLE, "sessions");
-    col = grid_puts(&a->grid, &body, 0, col, INK_LABEL, "  Enter opens, Esc closes");
-    grid_set(&a->grid, &body, 0, col, INK_RULE, ' ');
+    char b[128];
+    struct rect r = draw_cover(a, "sessions", chooser_keys(&a->chooser, b, sizeof b));
+    if (a->hint[0] && r.rows > 3) {
+        r.rows--;
+        const struct rect last = {r.row + r.rows, r.col, 1, r.cols};
+        grid_put_cut(&a->grid, &last, 0, 0, last.cols, a->hint_ink, a->hint, strlen(a->hint));
+    }
     chooser_draw(&a->chooser, &a->grid, &r, a->model.st.session_name, a->model.now);
-    a->grid.cursor_row = -1;
 }
 
 /* ---- the frame --------------------------------------------------------------------------- */
@@ -289,7 +278,10 @@ static void draw_bare(struct app *a)
     const struct rect last = {a->grid.rows - 1, 0, 1, a->grid.cols};
     a->view.now = a->model.now;
     talk_view_draw(&a->view, &a->talk, &a->grid, &r);
-    grid_puts(&a->grid, &last, 0, 0, INK_DIM, "PgUp and PgDn scroll, any other key goes back");
+    char b[128];
+    snprintf(b, sizeof b, "%s and %s scroll, any other key goes back", keymap_key(ACT_PAGE_UP),
+             keymap_key(ACT_PAGE_DOWN));
+    grid_put_cut(&a->grid, &last, 0, 0, last.cols, INK_DIM, b, strlen(b));
 }
 
 static void draw_all(struct app *a)
@@ -303,8 +295,8 @@ static void draw_all(struct app *a)
     draw_rule(a);
     if (a->chooser.open)
         draw_chooser(a);
-    if (a->help)
-        draw_help(a);
+    if (a->page)
+        draw_page(a);
 }
 
 static void update_window_title(struct app *a)

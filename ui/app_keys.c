@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "pages.h"
 #include "pane.h"
 #include "screen.h"
 #include "text.h"
@@ -149,6 +150,12 @@ static void next_preset(struct app *a)
     app_hint(a, INK_LABEL, "%s", names[a->preset]);
 }
 
+void app_show_page(struct app *a, const struct page *page)
+{
+    a->page = page;
+    a->page_top = 0;
+}
+
 void app_find(struct app *a, bool backwards)
 {
     if (a->find[0] == '\0') {
@@ -159,7 +166,8 @@ void app_find(struct app *a, bool backwards)
     if (!talk_view_find(&a->view, &a->talk, a->find, backwards))
         app_hint(a, INK_WARN, "no %s \"%s\"", backwards ? "earlier" : "later", a->find);
     else
-        app_hint(a, INK_LABEL, "found: Ctrl+R before, Ctrl+S after, Esc ends");
+        app_hint(a, INK_LABEL, "found: %s before, %s after, %s ends", keymap_key(ACT_FIND),
+                 keymap_key(ACT_FIND_AGAIN), keymap_key(ACT_CANCEL));
 }
 
 static long page(const struct app *a)
@@ -264,7 +272,7 @@ static void act(struct app *a, enum action action)
     case ACT_FIND_AGAIN: app_find(a, false); break;
     case ACT_PRESET: next_preset(a); break;
     case ACT_BARE: a->bare = true; break;
-    case ACT_HELP: a->help = true; a->help_top = 0; break;
+    case ACT_HELP: app_show_page(a, &page_help); break;
     case ACT_REDRAW: screen_redraw(); break;
     case ACT_SUSPEND: app_suspend(a); break;
     case ACT_QUIT: app_leave(a, !app_busy(a)); break;
@@ -272,27 +280,27 @@ static void act(struct app *a, enum action action)
     }
 }
 
-/* ---- the help and the bare view take keys first ------------------------------------------ */
+/* ---- pages, the list and the bare view take keys first ------------------------------------------ */
 
-static bool help_key(struct app *a, enum action action, uint32_t key)
+static bool page_key(struct app *a, enum action action, uint32_t key)
 {
-    if (!a->help)
+    if (!a->page)
         return false;
     const long rows = a->grid.rows > 5 ? a->grid.rows - 5 : 1;
     switch (action) {
-    case ACT_PAGE_UP: app_help_scroll(a, -rows); return true;
-    case ACT_PAGE_DOWN: app_help_scroll(a, rows); return true;
-    case ACT_UP: case ACT_ROW_UP: app_help_scroll(a, -1); return true;
-    case ACT_DOWN: case ACT_ROW_DOWN: app_help_scroll(a, 1); return true;
-    case ACT_HOME: case ACT_TOP: app_help_scroll(a, -100000); return true;
-    case ACT_END: case ACT_BOTTOM: app_help_scroll(a, 100000); return true;
+    case ACT_PAGE_UP: app_page_scroll(a, -rows); return true;
+    case ACT_PAGE_DOWN: app_page_scroll(a, rows); return true;
+    case ACT_UP: case ACT_ROW_UP: app_page_scroll(a, -1); return true;
+    case ACT_DOWN: case ACT_ROW_DOWN: app_page_scroll(a, 1); return true;
+    case ACT_HOME: case ACT_TOP: app_page_scroll(a, -100000); return true;
+    case ACT_END: case ACT_BOTTOM: app_page_scroll(a, 100000); return true;
     case ACT_REDRAW: case ACT_SUSPEND: case ACT_QUIT: return false;
     default: break;
     }
     if (key == ' ')
-        app_help_scroll(a, rows);
+        app_page_scroll(a, rows);
     else
-        a->help = false;
+        a->page = NULL;
     return true;
 }
 
@@ -302,12 +310,7 @@ static bool chooser_takes(struct app *a, enum action action, uint32_t key)
         return false;
     if (action == ACT_REDRAW || action == ACT_SUSPEND || action == ACT_QUIT)
         return false;
-    if (chooser_key(&a->chooser, action, key)) {
-        app_go_to(a, chooser_name(&a->chooser));
-        a->chooser.open = false;
-    }
-    if (!a->chooser.open)
-        chooser_close(&a->chooser);
+    app_chooser_key(a, action, key);
     return true;
 }
 
@@ -333,7 +336,7 @@ static void press(struct app *a, uint32_t key)
     a->hint[0] = '\0';
     a->asked_to_leave = asked && (action == ACT_INTERRUPT || action == ACT_QUIT ||
                                   action == ACT_END_OF_INPUT);
-    if (help_key(a, action, key) || chooser_takes(a, action, key) || bare_key(a, action))
+    if (page_key(a, action, key) || chooser_takes(a, action, key) || bare_key(a, action))
         return;
     if (action != ACT_NONE) {
         if (!edit(a, action))
@@ -347,7 +350,8 @@ void app_key(struct app *a, const struct key_event *ev)
     switch (ev->kind) {
     case KEY_PRESS: press(a, ev->key); break;
     case KEY_PASTE_BEGIN:
-        a->help = a->bare = false;
+        a->page = NULL;
+        a->bare = false;
         chooser_close(&a->chooser);
         a->hint[0] = '\0';
         editor_begin_paste(&a->editor);

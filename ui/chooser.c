@@ -1,4 +1,4 @@
-/* chooser.c - the list of saved sessions (see chooser.h). */
+/* chooser.c - the list of saved sessions (see chooser.h); its picture is in chooser_draw.c. */
 #include <config.h>
 
 #include "chooser.h"
@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "grow.h"
 #include "keys.h"
 #include "talk_find.h"
 #include "text.h"
 
 #define FILTER_READS 200 /* transcripts that a filter reads for their first words */
+#define HITS_MAX 2000
 
 /* A transcript is read when its row is looked at, not before. */
-static void read_row(struct chooser_row *r)
+void chooser_read_row(struct chooser_row *r)
 {
     struct k3_error err = {0};
     if (r->read)
@@ -33,30 +34,40 @@ static bool fits(struct chooser *c, size_t i)
         find_first(r->saved.name, strlen(r->saved.name), c->filter, 0) != FIND_NONE)
         return true;
     if (i < FILTER_READS)
-        read_row(r);
+        chooser_read_row(r);
     return r->read && find_first(r->title, strlen(r->title), c->filter, 0) != FIND_NONE;
+}
+
+static void drop_hits(struct chooser *c)
+{
+    for (size_t i = 0; i < c->n_hits; i++)
+        free(c->hits[i].excerpt);
+    c->n_hits = c->searched = 0;
 }
 
 static void apply_filter(struct chooser *c)
 {
+    c->mode = CHOOSER_LIST;
+    drop_hits(c);
     c->n_shown = c->at = c->top = 0;
     for (size_t i = 0; i < c->n; i++)
         if (fits(c, i))
             c->shown[c->n_shown++] = i;
 }
 
-bool chooser_open(struct chooser *c, struct k3_error *err)
+static bool read_list(struct chooser *c, struct k3_error *err)
 {
     struct saved_session *list;
     size_t n;
-    chooser_close(c);
     if (saved_list(&list, &n, err) != K3_OK)
         return false;
+    free(c->rows);
+    free(c->shown);
     c->rows = calloc(n + 1, sizeof *c->rows);
     c->shown = calloc(n + 1, sizeof *c->shown);
+    c->n = 0;
     if (!c->rows || !c->shown) {
         free(list);
-        chooser_close(c);
         k3_fail_memory(err, "the list of sessions", n * sizeof *c->rows);
         return false;
     }
@@ -64,122 +75,192 @@ bool chooser_open(struct chooser *c, struct k3_error *err)
         c->rows[i].saved = list[i];
     free(list);
     c->n = n;
-    c->open = true;
-    c->height = 10;
     apply_filter(c);
     return true;
 }
 
+bool chooser_open(struct chooser *c, struct k3_error *err)
+{
+    chooser_close(c);
+    c->height = 10;
+    c->open = read_list(c, err);
+    if (!c->open)
+        chooser_close(c);
+    return c->open;
+}
+
 void chooser_close(struct chooser *c)
 {
+    drop_hits(c);
+    free(c->hits);
     free(c->rows);
     free(c->shown);
     *c = (struct chooser){0};
 }
 
+bool chooser_reload(struct chooser *c, struct k3_error *err)
+{
+    const size_t at = c->at, top = c->top;
+    if (!read_list(c, err)) {
+        chooser_close(c);
+        return false;
+    }
+    c->at = at < c->n_shown ? at : c->n_shown > 0 ? c->n_shown - 1 : 0;
+    c->top = top < c->at ? top : c->at;
+    return true;
+}
+
+const struct chooser_hit *chooser_hit(const struct chooser *c)
+{
+    return c->mode == CHOOSER_HITS && c->at < c->n_hits ? &c->hits[c->at] : NULL;
+}
+
 const char *chooser_name(const struct chooser *c)
 {
+    if (c->mode == CHOOSER_HITS)
+        return c->at < c->n_hits ? c->rows[c->hits[c->at].row].saved.name : NULL;
     return c->at < c->n_shown ? c->rows[c->shown[c->at]].saved.name : NULL;
+}
+
+/* ---- searching in all of them ------------------------------------------------------------ */
+
+void chooser_search(struct chooser *c, const char *what)
+{
+    drop_hits(c);
+    if (what != c->filter)
+        snprintf(c->filter, sizeof c->filter, "%s", what);
+    c->mode = CHOOSER_HITS;
+    c->at = c->top = 0;
+}
+
+bool chooser_searching(const struct chooser *c)
+{
+    return c->open && c->mode == CHOOSER_HITS && c->searched < c->n && c->n_hits < HITS_MAX;
+}
+
+static void add_hit(void *ud, const struct saved_hit *hit)
+{
+    struct chooser *c = ud;
+    if (c->n_hits == HITS_MAX || !GROW(c->hits, c->hits_cap, c->n_hits + 1))
+        return;
+    struct chooser_hit *h = &c->hits[c->n_hits];
+    *h = (struct chooser_hit){.row = c->searched, .message = hit->message};
+    h->excerpt = strdup(hit->excerpt);
+    snprintf(h->role, sizeof h->role, "%s", hit->role);
+    c->n_hits += h->excerpt != NULL;
+}
+
+void chooser_work(struct chooser *c)
+{
+    struct k3_error unused = {0}; /* what cannot be read is told in the list */
+    if (!chooser_searching(c))
+        return;
+    saved_search(c->rows[c->searched].saved.name, c->filter, add_hit, c, &unused);
+    c->searched++;
 }
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
 static void move(struct chooser *c, long rows)
 {
-    const long last = c->n_shown > 0 ? (long)c->n_shown - 1 : 0;
+    const size_t n = c->mode == CHOOSER_HITS ? c->n_hits : c->n_shown;
+    const long last = n > 0 ? (long)n - 1 : 0;
     const long to = (long)c->at + rows;
     c->at = (size_t)(to < 0 ? 0 : to > last ? last : to);
 }
 
-static void type(struct chooser *c, uint32_t key)
+/* Adds a character to a text of that size, or takes the last one away (key 0). */
+static void type(char *text, size_t size, uint32_t key)
 {
     char b[4];
-    const size_t len = strlen(c->filter), n = text_encode(key, b);
-    if (len + n + 1 > sizeof c->filter)
-        return;
-    memcpy(c->filter + len, b, n);
-    c->filter[len + n] = '\0';
-    apply_filter(c);
+    const size_t len = strlen(text), n = key != 0 ? text_encode(key, b) : 0;
+    if (key == 0)
+        text[text_prev(text, len, len)] = '\0';
+    else if (len + n < size) {
+        memcpy(text + len, b, n);
+        text[len + n] = '\0';
+    }
 }
 
-static void rub_out(struct chooser *c)
+static bool types(enum action action, uint32_t key)
 {
-    const size_t len = strlen(c->filter);
-    c->filter[text_prev(c->filter, len, len)] = '\0';
-    apply_filter(c);
+    return action == ACT_NONE && (key & MOD_MASK) == 0 && key < 0x110000 && key >= 0x20;
 }
 
-bool chooser_key(struct chooser *c, enum action action, uint32_t key)
+static enum chooser_wish delete_key(struct chooser *c, uint32_t key)
+{
+    c->mode = CHOOSER_LIST;
+    return key == 'y' || key == 'Y' ? CHOOSER_DO_DELETE : CHOOSER_NOTHING;
+}
+
+static enum chooser_wish rename_key(struct chooser *c, enum action action, uint32_t key)
+{
+    if (types(action, key))
+        type(c->input, sizeof c->input, key);
+    else if (action == ACT_BACKSPACE)
+        type(c->input, sizeof c->input, 0);
+    else if (action == ACT_KILL_TO_START)
+        c->input[0] = '\0';
+    else if (action == ACT_SEND) {
+        c->mode = CHOOSER_LIST;
+        return c->input[0] ? CHOOSER_DO_RENAME : CHOOSER_NOTHING;
+    } else if (action != ACT_NONE)
+        c->mode = CHOOSER_LIST;
+    return CHOOSER_NOTHING;
+}
+
+static bool moves(struct chooser *c, enum action action)
 {
     const long page = c->height > 1 ? (long)c->height - 1 : 1;
     switch (action) {
-    case ACT_SEND: return chooser_name(c) != NULL;
-    case ACT_UP: case ACT_ROW_UP: case ACT_OLDER: move(c, -1); return false;
-    case ACT_DOWN: case ACT_ROW_DOWN: case ACT_NEWER: move(c, 1); return false;
-    case ACT_PAGE_UP: move(c, -page); return false;
-    case ACT_PAGE_DOWN: move(c, page); return false;
-    case ACT_HOME: case ACT_TOP: move(c, -(long)c->n); return false;
-    case ACT_END: case ACT_BOTTOM: move(c, (long)c->n); return false;
-    case ACT_BACKSPACE: rub_out(c); return false;
+    case ACT_UP: case ACT_ROW_UP: case ACT_OLDER: move(c, -1); return true;
+    case ACT_DOWN: case ACT_ROW_DOWN: case ACT_NEWER: move(c, 1); return true;
+    case ACT_PAGE_UP: move(c, -page); return true;
+    case ACT_PAGE_DOWN: move(c, page); return true;
+    case ACT_HOME: case ACT_TOP: move(c, -(long)(c->n + c->n_hits)); return true;
+    case ACT_END: case ACT_BOTTOM: move(c, (long)(c->n + c->n_hits)); return true;
+    default: return false;
+    }
+}
+
+/* Asks about the session under the cursor. */
+static void begin(struct chooser *c, enum chooser_mode mode)
+{
+    if (c->mode != CHOOSER_LIST || !chooser_name(c))
+        return;
+    c->mode = mode;
+    snprintf(c->input, sizeof c->input, "%s", chooser_name(c));
+}
+
+enum chooser_wish chooser_key(struct chooser *c, enum action action, uint32_t key)
+{
+    if (c->mode == CHOOSER_DELETE)
+        return delete_key(c, key);
+    if (c->mode == CHOOSER_RENAME)
+        return rename_key(c, action, key);
+    if (moves(c, action))
+        return CHOOSER_NOTHING;
+    if (types(action, key) || action == ACT_BACKSPACE) {
+        type(c->filter, sizeof c->filter, action == ACT_BACKSPACE ? 0 : key);
+        apply_filter(c);
+        return CHOOSER_NOTHING;
+    }
+    switch (action) {
+    case ACT_SEND: return chooser_name(c) ? CHOOSER_OPEN : CHOOSER_NOTHING;
+    case ACT_DELETE: begin(c, CHOOSER_DELETE); break;
+    case ACT_PRESET: begin(c, CHOOSER_RENAME); break;
+    case ACT_COMPLETE:
+        if (c->mode == CHOOSER_LIST && c->filter[0])
+            chooser_search(c, c->filter);
+        else
+            apply_filter(c);
+        break;
     case ACT_NONE: break;
-    default: c->open = false; return false;
+    default:
+        if (c->mode == CHOOSER_HITS)
+            apply_filter(c); /* back to the list first */
+        else
+            c->open = false;
     }
-    if ((key & MOD_MASK) == 0 && key < 0x110000 && key >= 0x20)
-        type(c, key);
-    return false;
-}
-
-/* ---- picture ----------------------------------------------------------------------------- */
-
-#define NAME_COLS 22
-#define WHEN_COLS 18
-#define COUNT_COLS 6
-
-static void draw_row(struct chooser_row *row, struct grid *g, const struct rect *r, int y,
-                     bool chosen, bool current, int64_t now)
-{
-    char b[64];
-    read_row(row);
-    int col = 0;
-    const int name_cols = r->cols < 60 ? r->cols - COUNT_COLS - 2 : NAME_COLS;
-    grid_put_cut(g, r, y, 2, name_cols, current ? INK_STRONG : INK_TEXT, row->saved.name,
-                 strlen(row->saved.name));
-    if (current)
-        grid_set(g, r, y, 0, INK_GOOD, symbol(SYM_BULLET));
-    col = 2 + name_cols + 1;
-    if (r->cols >= 60) {
-        grid_puts(g, r, y, col, INK_DIM, fmt_when(b, sizeof b, row->saved.used, now));
-        col += WHEN_COLS;
-    }
-    if (!row->damaged) {
-        snprintf(b, sizeof b, "%zu", row->messages);
-        grid_puts_right(g, r, y, col + COUNT_COLS - 2, INK_TEXT, b);
-    }
-    col += COUNT_COLS;
-    if (r->cols > col + 8)
-        grid_put_cut(g, r, y, col, r->cols - col, row->damaged ? INK_BAD : INK_TEXT, row->title,
-                     strlen(row->title));
-    if (chosen)
-        grid_ink(g, r, y, 0, r->cols, INK_MATCH);
-}
-
-void chooser_draw(struct chooser *c, struct grid *g, const struct rect *r, const char *current,
-                  int64_t now)
-{
-    char b[128];
-    c->height = r->rows > 1 ? (size_t)r->rows - 1 : 1;
-    if (c->at < c->top)
-        c->top = c->at;
-    if (c->at >= c->top + c->height)
-        c->top = c->at - c->height + 1;
-    if (c->filter[0])
-        snprintf(b, sizeof b, "%zu of %zu with \"%s\"", c->n_shown, c->n, c->filter);
-    else
-        snprintf(b, sizeof b, "%zu session%s; type to filter", c->n, c->n == 1 ? "" : "s");
-    grid_put_cut(g, r, 0, 2, r->cols - 2, INK_LABEL, b, strlen(b));
-    for (size_t y = 0; y < c->height && c->top + y < c->n_shown; y++) {
-        struct chooser_row *row = &c->rows[c->shown[c->top + y]];
-        draw_row(row, g, r, (int)y + 1, c->top + y == c->at,
-                 strcmp(row->saved.name, current) == 0, now);
-    }
+    return CHOOSER_NOTHING;
 }

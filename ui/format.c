@@ -34,7 +34,9 @@ const char *fmt_about(char *buf, size_t size, double s)
 {
     if (!isfinite(s) || s < 0)
         return unknown(buf, size);
-    if (s < 90)
+    if (s < 0.95)
+        snprintf(buf, size, "%.1f s", s);
+    else if (s < 90)
         snprintf(buf, size, "%.0f s", s);
     else if (s < 90 * 60)
         snprintf(buf, size, "%.0f min", s / 60);

@@ -7,7 +7,7 @@
 
 /* All write into buf and return it; 16 bytes are enough. Unknown (negative, not finite) is "-". */
 const char *fmt_seconds(char *buf, size_t size, double s);  /* "85 ms", "1.24 s", "130 s" */
-const char *fmt_about(char *buf, size_t size, double s);    /* "45 s", "38 min", "2.3 h", "3.1 d" */
+const char *fmt_about(char *buf, size_t size, double s);    /* "0.3 s", "45 s", "38 min", "2.3 h", "3.1 d" */
 const char *fmt_clock(char *buf, size_t size, double s);    /* "0:07", "24:10", "1:02:03" */
 const char *fmt_bytes(char *buf, size_t size, double n);    /* "512 MB", "7.6 GB", "137 GB" */
 const char *fmt_size(char *buf, size_t size, double n);     /* the same, "8 GB" without ".0" */

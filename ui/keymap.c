@@ -3,6 +3,7 @@
 
 #include "keymap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "keys.h"
@@ -73,22 +74,28 @@ struct binding {
     uint32_t first, second; /* second == 0: a single key */
     enum action action;
 };
-static struct binding bindings[160];
+static struct binding bindings[160 + UI_MAX_KEYS];
 static size_t n_bindings;
+static char labels[N_ACTIONS][32];
 
-static void bind_one(enum action a, const char *s, size_t len)
+static struct binding parse(enum action a, const char *s, size_t len)
 {
     const char *space = memchr(s, ' ', len);
     const size_t n = space ? (size_t)(space - s) : len;
-    if (n_bindings == sizeof bindings / sizeof *bindings)
-        return;
-    const struct binding b = {key_from_name(s, n),
-                              space ? key_from_name(space + 1, len - n - 1) : 0, a};
-    if (b.first != 0 && (!space || b.second != 0))
+    struct binding b = {key_from_name(s, n), space ? key_from_name(space + 1, len - n - 1) : 0, a};
+    if (space && b.second == 0)
+        b.first = 0;
+    return b;
+}
+
+static void bind_one(enum action a, const char *s, size_t len)
+{
+    const struct binding b = parse(a, s, len);
+    if (b.first != 0 && n_bindings < sizeof bindings / sizeof *bindings)
         bindings[n_bindings++] = b;
 }
 
-void keymap_init(void)
+static void bind_defaults(void)
 {
     n_bindings = 0;
     for (size_t i = 0; i < n_actions; i++) {
@@ -99,6 +106,172 @@ void keymap_init(void)
             s = end ? end + 2 : NULL;
         }
     }
+}
+
+/* ---- the profile's keys ------------------------------------------------------------------ */
+
+static const struct action_info *find_action(const char *name)
+{
+    for (size_t i = 0; i < n_actions; i++)
+        if (actions[i].name && strcmp(actions[i].name, name) == 0)
+            return &actions[i];
+    return NULL;
+}
+
+static bool is_none(const struct ui_key *k)
+{
+    return strcmp(k->key, "none") == 0;
+}
+
+/* One begins with what is the whole other. */
+static bool collide(const struct binding *a, const struct binding *b)
+{
+    return a->first == b->first && (a->second == b->second || a->second == 0 || b->second == 0);
+}
+
+static bool types_text(uint32_t key)
+{
+    return (key & (MOD_CTRL | MOD_ALT)) == 0 && (key & ~MOD_MASK) < 0x110000;
+}
+
+/* Control characters that are a key of their own: "Ctrl+I" is Tab for nearly every terminal. */
+static bool never_comes(uint32_t key)
+{
+    static const char taken[] = "him[";
+    const uint32_t base = key & ~MOD_MASK;
+    return (key & MOD_CTRL) && base != 0 && base < 0x80 && strchr(taken, (int)base);
+}
+
+static bool fail(const struct ui_key *k, struct k3_error *err, const char *what)
+{
+    k3_fail(err, K3_USAGE, "%s: keys.%s: '%s' %s", k->where, k->action, k->key, what);
+    return false;
+}
+
+static bool fail_action(const struct ui_key *k, struct k3_error *err)
+{
+    char known[1024] = "";
+    for (size_t i = 0; i < n_actions; i++) {
+        const size_t n = strlen(known);
+        if (actions[i].name)
+            snprintf(known + n, sizeof known - n, "%s%s", n > 0 ? ", " : "", actions[i].name);
+    }
+    k3_fail(err, K3_USAGE, "%s: keys: there is no action '%s'; known here: %s", k->where, k->action,
+            known);
+    return false;
+}
+
+static bool check_one(const struct ui_config *cfg, size_t i, struct k3_error *err)
+{
+    const struct ui_key *k = &cfg->keys[i];
+    const struct action_info *a = find_action(k->action);
+    if (!a)
+        return fail_action(k, err);
+    if (is_none(k))
+        return a->action != ACT_SEND ||
+               fail(k, err, "is not possible: without a key to send, nothing can be done");
+    const struct binding b = parse(a->action, k->key, strlen(k->key));
+    if (b.first == 0)
+        return fail(k, err, "is no key; keys are written like F5, Ctrl+K, Alt+Enter, PgUp, or two "
+                            "in a row like Ctrl+X Ctrl+E");
+    if (types_text(b.first))
+        return fail(k, err, "types text and cannot do anything else; add Ctrl+ or Alt+");
+    if (never_comes(b.first) || never_comes(b.second))
+        return fail(k, err, "does not come from a terminal: it sends Backspace, Tab, Enter or Esc "
+                            "for it");
+    for (size_t j = 0; j < i; j++) {
+        const struct ui_key *o = &cfg->keys[j];
+        const struct binding c = parse(ACT_NONE, o->key, strlen(o->key));
+        if (is_none(o) || !collide(&b, &c))
+            continue;
+        k3_fail(err, K3_USAGE, "%s: keys.%s: '%s' is given to '%s' already (%s)", k->where,
+                k->action, k->key, o->action, o->where);
+        return false;
+    }
+    return true;
+}
+
+bool keymap_check(const struct ui_config *cfg, struct k3_error *err)
+{
+    for (size_t i = 0; i < cfg->n_keys; i++)
+        if (!check_one(cfg, i, err))
+            return false;
+    return true;
+}
+
+static void unbind(enum action a)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_bindings; i++)
+        if (bindings[i].action != a)
+            bindings[n++] = bindings[i];
+    n_bindings = n;
+}
+
+static void take_away(const struct binding *key)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_bindings; i++)
+        if (!collide(&bindings[i], key))
+            bindings[n++] = bindings[i];
+    n_bindings = n;
+}
+
+static void bind_profile(const struct ui_config *cfg)
+{
+    for (size_t i = 0; i < cfg->n_keys; i++)
+        unbind(find_action(cfg->keys[i].action)->action);
+    for (size_t i = 0; i < cfg->n_keys; i++) {
+        const struct ui_key *k = &cfg->keys[i];
+        const enum action a = find_action(k->action)->action;
+        if (is_none(k))
+            continue;
+        const struct binding b = parse(a, k->key, strlen(k->key));
+        take_away(&b);
+        bind_one(a, k->key, strlen(k->key));
+    }
+}
+
+/* ---- names for the person ---------------------------------------------------------------- */
+
+static size_t put_name(const struct binding *b, char *buf, size_t size)
+{
+    char first[32], second[32] = "";
+    key_to_name(b->first, first, sizeof first);
+    if (b->second != 0)
+        key_to_name(b->second, second, sizeof second);
+    const int n = snprintf(buf, size, "%s%s%s", first, b->second ? " " : "", second);
+    return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+}
+
+const char *keymap_keys(enum action action, char *buf, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_bindings; i++) {
+        if (bindings[i].action != action || n + 3 > size)
+            continue;
+        if (n > 0)
+            n += (size_t)snprintf(buf + n, size - n, ", ");
+        n += put_name(&bindings[i], buf + n, size - n);
+    }
+    if (n == 0)
+        snprintf(buf, size, "none");
+    return buf;
+}
+
+const char *keymap_key(enum action action)
+{
+    return labels[action];
+}
+
+void keymap_init(const struct ui_config *cfg)
+{
+    bind_defaults();
+    if (cfg)
+        bind_profile(cfg);
+    memset(labels, 0, sizeof labels);
+    for (size_t i = n_bindings; i-- > 0;)
+        put_name(&bindings[i], labels[bindings[i].action], sizeof labels[0]);
 }
 
 enum action keymap_find(uint32_t first, uint32_t key)

@@ -2,8 +2,11 @@
 #ifndef K3CHAT_UI_KEYMAP_H
 #define K3CHAT_UI_KEYMAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "../src/run_config.h"
 
 enum action {
     ACT_NONE,
@@ -27,7 +30,8 @@ enum action {
 struct action_info {
     enum action action;
     const char *name; /* for profiles */
-    const char *keys; /* alternatives after ", ", a sequence of two after " " */
+    const char *keys; /* unless the profile has others: alternatives after ", ", a sequence of two
+                       * after " " */
     const char *help; /* NULL: goes without saying */
 };
 
@@ -35,7 +39,16 @@ struct action_info {
 extern const struct action_info actions[];
 extern const size_t n_actions;
 
-void keymap_init(void);
+/* False with a message that names the place and the value, when the profile's keys are not
+ * understood: an action or a key that there is not, a key that types text, one key for two actions. */
+bool keymap_check(const struct ui_config *cfg, struct k3_error *err);
+/* The table's keys, and the profile's in place of them; a key that the profile uses is taken away from
+ * the action that had it. cfg has been checked; NULL = the table's keys. */
+void keymap_init(const struct ui_config *cfg);
+/* All keys of an action, as the table writes them; "none" when it has none. Returns buf. */
+const char *keymap_keys(enum action action, char *buf, size_t size);
+/* Its first key, for hints: "F1"; "" when it has none. Valid until keymap_init(). */
+const char *keymap_key(enum action action);
 /* The action of a key, or of the second key after a prefix (first == 0: no prefix). */
 enum action keymap_find(uint32_t first, uint32_t key);
 

@@ -23,6 +23,7 @@ struct ui_model {
     int64_t now;                   /* seconds since the epoch */
     enum ui_graph graph;
     double live_rate;              /* bytes/s read just now; < 0 = not known */
+    double best_rate;              /* the greatest there was; 0 = none yet */
     struct k3_metrics rate_from;   /* what live_rate was last measured from, and when */
     double rate_time;
 };

@@ -22,6 +22,8 @@ static void measure_rate(struct ui_model *m, double clock)
         return;
     if (m->rate_time > 0 && bytes >= before && dt > 0)
         m->live_rate = (double)(bytes - before) / dt;
+    if (m->live_rate > m->best_rate)
+        m->best_rate = m->live_rate;
     m->rate_from = *now;
     m->rate_time = phase_is_busy(m->st.phase) && now->devices > 0 ? clock : 0;
 }
@@ -71,6 +73,9 @@ static void refresh_layers(struct ui_model *m, struct session *s)
 
 void model_step(struct ui_model *m, struct session *s, const struct session_event *ev)
 {
+    const double bytes = (double)(ev->step.bytes_trunk + ev->step.bytes_experts);
+    if (ev->step.seconds > 0 && bytes / ev->step.seconds > m->best_rate)
+        m->best_rate = bytes / ev->step.seconds;
     if (ev->kind == EVENT_STEP)
         history_add(&m->steps, &ev->step);
     else

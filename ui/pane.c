@@ -37,7 +37,7 @@ int pane_field(struct grid *g, const struct rect *r, int row, int col, const cha
     return grid_puts(g, r, row, col, INK_TEXT, value);
 }
 
-#define SCALE_COLS 6
+#define SCALE_COLS 7
 #define MAX_SAMPLES 1024
 
 void pane_graph(const struct ui_model *m, struct grid *g, const struct rect *r, int row,

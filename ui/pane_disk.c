@@ -1,19 +1,37 @@
 /* pane_disk.c - how much of the time the compute waits for the disk, and what the disk gives. */
 #include <config.h>
 
+#include <string.h>
+
 #include "format.h"
 #include "graph.h"
 #include "pane.h"
 
+/* The rate now beside the roof, and which roof that is: measured by bench io, set by --simulate-disk,
+ * else the best rate that this run has seen. */
 static void draw_rates(const struct ui_model *m, struct grid *g, const struct rect *r, int row,
                        const struct step_stats *s)
 {
-    char b[32];
+    char a[32], b[32];
     const double bytes = (double)(s->bytes_trunk + s->bytes_experts);
     const double rate = m->live_rate >= 0 ? m->live_rate : s->seconds > 0 ? bytes / s->seconds : -1;
-    const int col = pane_field(g, r, row, 0, "read", fmt_rate(b, sizeof b, rate));
-    if (s->device_busy_s > 0)
-        pane_field(g, r, row, col + 2, "busy", fmt_rate(b, sizeof b, bytes / s->device_busy_s));
+    const bool known = m->st.disk_roof > 0;
+    const double roof = known ? m->st.disk_roof : m->best_rate;
+    const char *which = m->st.disk_simulated ? "simulated" : known ? "measured" : "best so far";
+    fmt_rate(a, sizeof a, rate);
+    if (roof <= 0) {
+        pane_field(g, r, row, 0, "read", a);
+        return;
+    }
+    fmt_rate(b, sizeof b, roof);
+    char *ua = strrchr(a, ' '), *ub = strrchr(b, ' ');
+    if (ua && ub && strcmp(ua, ub) == 0)
+        *ua = '\0'; /* the same unit is said once */
+    int col = r->cols >= 38 ? grid_puts(g, r, row, 0, INK_LABEL, "read ") : 0;
+    col = grid_puts(g, r, row, col, INK_TEXT, a);
+    col = grid_printf(g, r, row, col, INK_TEXT, " of %s", b);
+    if (col + 1 + (int)strlen(which) <= r->cols)
+        grid_puts(g, r, row, col + 1, INK_DIM, which);
 }
 
 static void draw_bytes(struct grid *g, const struct rect *r, int row, const struct step_stats *s)

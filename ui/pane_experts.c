@@ -7,7 +7,7 @@
 #include "graph.h"
 #include "pane.h"
 
-#define SCALE_COLS 6
+#define SCALE_COLS 7
 #define MAX_SAMPLES 1023 /* odd: one more may be added to fill a cell */
 
 static void count_slots(const struct ui_model *m, uint64_t *used, uint64_t *slots)

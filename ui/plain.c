@@ -16,32 +16,13 @@
 #include <unistd.h>
 
 #include "format.h"
-#include "history.h"
-#include "model.h"
-#include "plain_input.h"
+#include "plain_orders.h"
 #include "restore.h"
 #include "screen.h"
 #include "text.h"
 
 #define PASTE_ON "\033[?2004h"
 #define PASTE_OFF "\033[?2004l"
-
-struct plain {
-    struct session *session;
-    struct ui_model model;
-    struct plain_input input;
-    bool tty, pastes;      /* a terminal; one that marks pastes */
-    bool at_line_start;    /* of the output */
-    bool prompted;         /* "> " stands there and waits */
-    bool thought;          /* it was said that the answer thinks */
-    bool speaking;         /* "Assistant: " stands before the answer's words */
-    size_t own;            /* messages sent that come back as events: they are on the screen */
-    enum session_phase told;
-    bool ended;            /* of the input */
-    bool asked;            /* leaving was asked for once */
-    bool quit;
-    int status;
-};
 
 /* ---- output ------------------------------------------------------------------------------ */
 
@@ -85,9 +66,7 @@ static void fresh_line(struct plain *p)
 }
 
 /* A line of the program's own. */
-static void say(struct plain *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(struct plain *p, const char *fmt, ...)
+void plain_say(struct plain *p, const char *fmt, ...)
 {
     char b[1024];
     va_list ap;
@@ -109,7 +88,8 @@ static void say_text(struct plain *p, const char *who, const char *s, size_t len
 
 static void prompt(struct plain *p)
 {
-    if (!p->tty || p->prompted || p->model.st.phase != PHASE_IDLE)
+    const enum session_phase phase = p->model.st.phase;
+    if (!p->tty || p->prompted || (phase != PHASE_IDLE && phase != PHASE_VIEWING))
         return;
     fresh_line(p);
     fputs("> ", stdout);
@@ -137,7 +117,7 @@ static void show_end(struct plain *p, const struct session_event *ev)
         [FINISH_CANCELLED] = "Cancelled", [FINISH_ERROR] = "Broken off by an error",
     };
     char took[32];
-    say(p, "%s: %u tokens in %s.", words[ev->finish], ev->tokens,
+    plain_say(p, "%s: %u tokens in %s.", words[ev->finish], ev->tokens,
         fmt_about(took, sizeof took, ev->seconds));
 }
 
@@ -147,11 +127,11 @@ static void show_phase(struct plain *p, enum session_phase phase)
         return;
     p->told = phase;
     if (phase == PHASE_LOADING)
-        say(p, "Loading the model.");
+        plain_say(p, "Loading the model.");
     else if (phase == PHASE_READING)
-        say(p, "Reading the prompt. /status tells how far.");
+        plain_say(p, "Reading the prompt. /status tells how far.");
     else if (phase == PHASE_CANCELLING)
-        say(p, "Stopping.");
+        plain_say(p, "Stopping.");
 }
 
 static void speak(struct plain *p, const struct session_event *ev)
@@ -172,15 +152,19 @@ static void take_event(struct plain *p, const struct session_event *ev)
     case EVENT_ANSWER: p->thought = p->speaking = false; break;
     case EVENT_REASONING:
         if (!p->thought)
-            say(p, "The model is thinking.");
+            plain_say(p, "The model is thinking.");
         p->thought = true;
         break;
     case EVENT_CONTENT: speak(p, ev); break;
     case EVENT_STEP: case EVENT_PREFILL: model_step(&p->model, p->session, ev); break;
     case EVENT_ANSWER_END: show_end(p, ev); break;
-    case EVENT_DROPPED: say(p, "What follows takes the place of the last messages."); break;
+    case EVENT_DROPPED: plain_say(p, "What follows takes the place of the last messages."); break;
     case EVENT_WITHDRAWN:
         say_text(p, "Taken back before the first word: ", ev->text, ev->len);
+        break;
+    case EVENT_OPENED:
+        session_get_status(p->session, &p->model.st);
+        plain_say(p, "Session %s.", p->model.st.session_name);
         break;
     case EVENT_NOTICE: say_text(p, "Note: ", ev->text, ev->len); break;
     case EVENT_ERROR: say_text(p, "Error: ", ev->text, ev->len); break;
@@ -199,119 +183,6 @@ static void take_events(struct plain *p)
     fflush(stdout);
 }
 
-/* ---- commands ---------------------------------------------------------------------------- */
-
-static void tell_step(struct plain *p)
-{
-    char a[32], b[32];
-    const struct step_stats *last = history_back(&p->model.steps, 0);
-    if (!last)
-        return;
-    say(p, "Disk wait %s of the last token, true resident hit rate %s.",
-        fmt_percent(a, sizeof a, step_wait(last)), fmt_percent1(b, sizeof b, step_hit_rate(last)));
-}
-
-static void run_status(struct plain *p, const char *args)
-{
-    const struct session_status *st = &p->model.st;
-    char a[32], b[32];
-    (void)args;
-    session_get_status(p->session, &p->model.st);
-    say(p, "%s%s%s.", session_phase_name(st->phase), st->detail[0] ? ": " : "", st->detail);
-    if (st->phase == PHASE_READING && st->prompt_total > 0)
-        say(p, "%llu of %llu tokens of the prompt; about %s to go.",
-            (unsigned long long)st->prompt_done, (unsigned long long)st->prompt_total,
-            fmt_about(a, sizeof a, st->prompt_eta_s));
-    if (phase_is_busy(st->phase) && st->metrics.running)
-        say(p, "Layer %u of %u.", st->metrics.layer, st->metrics.layers);
-    if (st->mean_step_seconds > 0)
-        say(p, "%u tokens of the answer, %s per token; 100 tokens take about %s.",
-            st->answer_tokens, fmt_seconds(a, sizeof a, st->last_step_seconds),
-            fmt_about(b, sizeof b, 100 * st->mean_step_seconds));
-    tell_step(p);
-    say(p, "Memory %s of %s. Context %u of %u tokens.", fmt_bytes(a, sizeof a, (double)st->rss),
-        fmt_bytes(b, sizeof b, (double)st->plan.budget), st->position, st->context);
-}
-
-static void run_think(struct plain *p, const char *args)
-{
-    static const char *const efforts[] = {"off", "low", "high", "max"};
-    for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++) {
-        if (strcmp(args, efforts[i]) == 0) {
-            session_set_thinking(p->session, args);
-            say(p, "Thinking %s from the next message on.", args);
-            return;
-        }
-    }
-    say(p, "/think takes off, low, high or max; now it is %s.", p->model.st.thinking);
-}
-
-static void run_stop(struct plain *p, const char *args)
-{
-    (void)args;
-    session_cancel(p->session);
-}
-
-static void run_continue(struct plain *p, const char *args)
-{
-    struct k3_error err = {0};
-    (void)args;
-    if (session_continue(p->session, &err) != K3_OK)
-        say(p, "Error: %s", err.message);
-}
-
-static void run_regen(struct plain *p, const char *args)
-{
-    struct k3_error err = {0};
-    (void)args;
-    if (session_regenerate(p->session, &err) != K3_OK)
-        say(p, "Error: %s", err.message);
-}
-
-static void run_quit(struct plain *p, const char *args)
-{
-    (void)args;
-    p->quit = true;
-}
-
-static void run_help(struct plain *p, const char *args);
-
-static const struct {
-    const char *name, *help;
-    void (*run)(struct plain *p, const char *args);
-} orders[] = {
-    {"help", "these commands", run_help},
-    {"status", "what is going on, in words", run_status},
-    {"stop", "stop the running answer (Ctrl+C too)", run_stop},
-    {"continue", "go on with the last answer, when it was cut off", run_continue},
-    {"regen", "another answer to the last message", run_regen},
-    {"think", "off, low, high or max: how long the model thinks", run_think},
-    {"quit", "leave (Ctrl+D too)", run_quit},
-};
-#define N_ORDERS (sizeof orders / sizeof *orders)
-
-static void run_help(struct plain *p, const char *args)
-{
-    (void)args;
-    say(p, "A line is a message; a paste of several lines is one. Commands:");
-    for (size_t i = 0; i < N_ORDERS; i++)
-        say(p, "/%s: %s", orders[i].name, orders[i].help);
-    say(p, "A message that begins with a slash is written with two.");
-}
-
-static void run_order(struct plain *p, const char *text)
-{
-    const size_t len = strcspn(text + 1, " ");
-    for (size_t i = 0; i < N_ORDERS; i++) {
-        if (strlen(orders[i].name) == len && memcmp(orders[i].name, text + 1, len) == 0) {
-            orders[i].run(p, text + 1 + len + strspn(text + 1 + len, " "));
-            return;
-        }
-    }
-    say(p, "There is no command /%.*s; /help tells which there are.", (int)(len < 40 ? len : 40),
-        text + 1);
-}
-
 /* ---- input ------------------------------------------------------------------------------- */
 
 static void take_message(struct plain *p)
@@ -323,15 +194,15 @@ static void take_message(struct plain *p)
     p->at_line_start = true;
     p->asked = false;
     if (p->input.failed)
-        say(p, "Error: there is no memory for this message.");
+        plain_say(p, "Error: there is no memory for this message.");
     else if (s[0] == '/' && s[1] != '/')
-        run_order(p, s);
+        plain_order(p, s);
     else if (strspn(s, " \t\r\n") < len) {
         const size_t skip = s[0] == '/' ? 1 : 0;
         if (session_send(p->session, s + skip, len - skip, &err) == K3_OK)
             p->own++;
         else
-            say(p, "Error: %s", err.message);
+            plain_say(p, "Error: %s", err.message);
     }
     plain_input_clear(&p->input);
     session_get_status(p->session, &p->model.st);
@@ -347,7 +218,7 @@ static void input_ends(struct plain *p)
         p->ended = true;
     else if (phase_is_busy(p->model.st.phase) && !p->asked) {
         p->asked = true;
-        say(p, "An answer is running. Ctrl+D again stops it and leaves.");
+        plain_say(p, "An answer is running. Ctrl+D again stops it and leaves.");
         fflush(stdout);
     } else
         p->quit = true;
@@ -397,7 +268,7 @@ static void interrupt(struct plain *p)
         p->quit = true;
     else {
         p->asked = true;
-        say(p, "Ctrl+C again leaves.");
+        plain_say(p, "Ctrl+C again leaves.");
         prompt(p);
         fflush(stdout);
     }
@@ -424,7 +295,7 @@ static bool all_done(struct plain *p)
 {
     session_get_status(p->session, &p->model.st);
     const enum session_phase ph = p->model.st.phase;
-    return p->ended && (ph == PHASE_FAILED || (ph == PHASE_IDLE && p->own == 0 &&
+    return p->ended && (ph >= PHASE_FAILED || (ph == PHASE_IDLE && p->own == 0 &&
                                                session_queued(p->session) == 0));
 }
 
@@ -462,7 +333,7 @@ int plain_run(struct session *s, const struct ui_config *cfg, struct k3_error *e
         return err->status;
     model_init(&p.model);
     set_modes(&p);
-    say(&p, "k3chat. Type a message; /help lists the commands.");
+    plain_say(&p, "k3chat. Type a message; /help lists the commands.");
     take_events(&p);
     loop(&p);
     fresh_line(&p);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "screen.h"
+#include "stray.h"
 
 static struct termios former_modes;
 static bool has_modes;
@@ -55,6 +56,7 @@ static void emergency(void)
     ssize_t ignored = write(STDOUT_FILENO, bytes, (size_t)n_bytes);
     (void)ignored;
     restore_tty();
+    stray_release();
 }
 
 void restore_now(void)

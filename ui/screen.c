@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "restore.h"
+#include "stray.h"
 #include "text.h"
 #include "theme.h"
 
@@ -28,6 +29,12 @@ static bool away;           /* left for a while */
 static bool utf8;
 static bool ansi;           /* takes CSI and OSC sequences */
 static bool titled;
+
+void screen_set_theme(enum ui_theme theme)
+{
+    theme_init(theme);
+    repaint = true;
+}
 
 bool screen_utf8(void)
 {
@@ -147,6 +154,7 @@ bool screen_open(const struct ui_config *cfg, struct k3_error *err)
         write_str("\033[22;2t");
     if (ansi)
         write_str(MODES_ON);
+    stray_catch();
     repaint = true;
     away = false;
     return true;
@@ -178,6 +186,7 @@ void screen_leave(void)
     discard_input();
     endwin();
     restore_tty();
+    stray_release();
     restore_arm(false);
 }
 
@@ -187,6 +196,7 @@ void screen_enter(void)
         return;
     away = false;
     reset_prog_mode();
+    stray_catch();
     restore_arm(true);
     if (titled)
         write_str("\033[22;2t");

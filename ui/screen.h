@@ -41,6 +41,7 @@ bool screen_is_away(void);
 void screen_stop(void);
 bool screen_in_foreground(void);
 
+void screen_set_theme(enum ui_theme theme);
 bool screen_utf8(void);
 void screen_bell(void);
 void screen_notify(const char *text);    /* OSC 9; control characters are left out */

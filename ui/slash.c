@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app.h"
 #include "format.h"
+#include "graph.h"
 #include "markdown.h"
+#include "pages.h"
 #include "pane.h"
 #include "screen.h"
+#include "slash.h"
 
 static void run_help(struct app *a, const char *args)
 {
     (void)args;
-    a->help = true;
-    a->help_top = 0;
+    app_show_page(a, &page_help);
 }
 
 static void run_quit(struct app *a, const char *args)
@@ -108,63 +109,57 @@ static void run_edit(struct app *a, const char *args)
     a->editing = e->index;
 }
 
-/* ---- sessions and files ------------------------------------------------------------------ */
-
-static void run_sessions(struct app *a, const char *args)
+static void run_discard(struct app *a, const char *args)
 {
     struct k3_error err = {0};
     (void)args;
-    if (!chooser_open(&a->chooser, &err))
+    if (session_discard(a->session, &err) != K3_OK)
         app_hint(a, INK_BAD, "%s", err.message);
+    talk_view_end(&a->view);
 }
 
-static void run_new(struct app *a, const char *args)
-{
-    char title[8];
-    size_t n = 0;
-    struct k3_error err = {0};
-    if (*args && saved_read(args, &n, title, sizeof title, &err) == K3_OK)
-        app_hint(a, INK_WARN, "there is a session \"%s\"; /resume opens it", args);
-    else
-        app_go_to(a, args);
-}
-
-static void run_resume(struct app *a, const char *args)
-{
-    char title[8];
-    size_t n = 0;
-    struct k3_error err = {0};
-    if (*args == '\0')
-        run_sessions(a, args);
-    else if (saved_read(args, &n, title, sizeof title, &err) != K3_OK)
-        app_hint(a, INK_BAD, "%s", err.message);
-    else
-        app_go_to(a, args);
-}
-
-static const struct entry *last_answer(const struct app *a, size_t n);
-
-static void run_save(struct app *a, const char *args)
-{
-    struct k3_error err = {0};
-    const struct entry *e = last_answer(a, 1);
-    if (*args == '\0' || !e)
-        app_hint(a, INK_WARN, e ? "/save takes the name of a new file" : "there is no answer yet");
-    else if (saved_write(args, e->text.s, e->text.len, &err) != K3_OK)
-        app_hint(a, INK_BAD, "%s", err.message);
-    else
-        app_hint(a, INK_LABEL, "saved %s", args);
-}
-
-static void run_export(struct app *a, const char *args)
+static void run_system(struct app *a, const char *args)
 {
     struct k3_error err = {0};
     if (*args == '\0')
-        app_hint(a, INK_WARN, "/export takes a new file: .md, .txt or .jsonl");
-    else if (saved_export(a->model.st.session_name, args, &err) != K3_OK)
+        app_hint(a, INK_WARN, "/system takes what the model is told before your next message");
+    else if (session_system(a->session, args, strlen(args), &err) != K3_OK)
         app_hint(a, INK_BAD, "%s", err.message);
-    else
-        app_hint(a, INK_LABEL, "exported %s", args);
+}
+
+/* ---- looks and figures ------------------------------------------------------------------- */
+
+static void run_plan(struct app *a, const char *args)
+{
+    (void)args;
+    app_show_page(a, &page_plan);
+}
+
+static void run_stats(struct app *a, const char *args)
+{
+    (void)args;
+    app_show_page(a, &page_figures);
+}
+
+#define LOOKS "auto dark light mono braille block ascii"
+
+/* The words in the order of their enums: themes, then graphs without "auto". */
+static void run_theme(struct app *a, const char *args)
+{
+    static const char *const words[] = {"auto", "dark", "light", "mono", "braille", "block",
+                                        "ascii"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(args, words[i]) != 0)
+            continue;
+        if (i <= UI_THEME_MONO)
+            screen_set_theme((enum ui_theme)i);
+        else
+            a->model.graph = graph_choose((enum ui_graph)(i - UI_THEME_MONO), screen_utf8(),
+                                          getenv("TERM"));
+        return;
+    }
+    app_hint(a, INK_WARN, "/theme takes auto, dark, light or mono, and for graphs braille, block "
+                          "or ascii");
 }
 
 /* ---- reading and copying ----------------------------------------------------------------- */
@@ -190,8 +185,7 @@ static void run_source(struct app *a, const char *args)
     app_hint(a, INK_LABEL, a->talk.markdown ? "answers are formatted" : "answers as their source");
 }
 
-/* The n-th last answer, from 1; NULL = none. */
-static const struct entry *last_answer(const struct app *a, size_t n)
+const struct entry *slash_last_answer(const struct app *a, size_t n)
 {
     for (size_t i = a->talk.n; i-- > 0;) {
         const struct entry *e = a->talk.entries[i];
@@ -217,7 +211,7 @@ static void copy_code(struct app *a, const char *number)
     const size_t n = strtoul(number, NULL, 10);
     for (size_t i = 1;; i++) {
         size_t len = 0;
-        const struct entry *e = last_answer(a, i);
+        const struct entry *e = slash_last_answer(a, i);
         char *code = e ? markdown_code(e->text.s, e->text.len, n, &len) : NULL;
         if (code) {
             copy(a, "code block", code, len);
@@ -238,7 +232,7 @@ static void run_copy(struct app *a, const char *args)
         return;
     }
     const unsigned long n = *args ? strtoul(args, NULL, 10) : 1;
-    const struct entry *e = n > 0 ? last_answer(a, n) : NULL;
+    const struct entry *e = n > 0 ? slash_last_answer(a, n) : NULL;
     if (e)
         copy(a, "answer", e->text.s, e->text.len);
     else
@@ -246,26 +240,43 @@ static void run_copy(struct app *a, const char *args)
 }
 
 const struct slash_command slash_commands[] = {
-    {"help", "", "keys and commands", NULL, run_help},
+    {"help", "", "keys and commands", NULL, ACT_HELP, run_help},
     {"think", "off|low|high|max", "how long K3 thinks, from the next message on",
-     EFFORTS, run_think},
-    {"continue", "", "go on with the last answer, when it was cut off", NULL, run_continue},
-    {"regen", "", "another answer to the last message", NULL, run_regen},
+     EFFORTS, ACT_NONE, run_think},
+    {"continue", "", "go on with the last answer, when it was cut off", NULL, ACT_NONE,
+     run_continue},
+    {"regen", "", "another answer to the last message", NULL, ACT_NONE, run_regen},
     {"edit", "[N]", "change your last message, or the N-th last, and have it answered",
-     NULL, run_edit},
-    {"find", "TEXT", "find earlier text; Ctrl+R and Ctrl+S go on", NULL, run_find},
+     NULL, ACT_NONE, run_edit},
+    {"discard", "", "take the last question back, without its answer", NULL, ACT_NONE, run_discard},
+    {"branches", "", "edited messages and other answers: where the conversation could go on", NULL,
+     ACT_NONE, slash_branches},
+    {"branch", "N", "go to one of them", NULL, ACT_NONE, slash_branch},
+    {"system", "TEXT", "tell the model what holds from here on", NULL, ACT_NONE, run_system},
+    {"find", "TEXT", "find earlier text in this session", NULL, ACT_FIND, run_find},
+    {"search", "TEXT", "find text in all sessions", NULL, ACT_NONE, slash_search},
     {"copy", "[N | code [N]]", "copy the last answer, the N-th last, or a code block",
-     "code", run_copy},
-    {"save", "FILE", "the last answer into a new file", NULL, run_save},
-    {"export", "FILE", "the whole session into a new file: .md, .txt or .jsonl", NULL, run_export},
-    {"sessions", "", "the saved sessions, to open one", NULL, run_sessions},
-    {"resume", "NAME", "go to that session", NULL, run_resume},
-    {"new", "[NAME]", "begin another session", NULL, run_new},
+     "code", ACT_NONE, run_copy},
+    {"save", "FILE", "the last answer into a new file", NULL, ACT_NONE, slash_save},
+    {"export", "FILE", "the whole session into a new file: .md, .txt or .jsonl", NULL, ACT_NONE,
+     slash_export},
+    {"sessions", "", "the saved sessions: open, search, rename, delete", NULL, ACT_NONE,
+     slash_sessions},
+    {"resume", "NAME", "go to that session", NULL, ACT_NONE, slash_resume},
+    {"new", "[NAME]", "begin another session", NULL, ACT_NONE, slash_new},
+    {"rename", "NAME", "another name for this session", NULL, ACT_NONE, slash_rename},
+    {"delete", "NAME", "delete a session for ever, with its saved states", NULL, ACT_NONE,
+     slash_delete},
     {"panes", "[NAME | both|chat|large]", "list panes; show or hide one; choose a layout",
-     "both chat large timing disk hits experts memory", run_panes},
-    {"source", "", "answers formatted, or as Markdown source", NULL, run_source},
-    {"bare", "", "only the text, for selecting with the mouse", NULL, run_bare},
-    {"quit", "", "leave", NULL, run_quit},
+     "both chat large timing disk hits experts memory", ACT_PRESET, run_panes},
+    {"theme", "NAME", "auto, dark, light, mono; graphs: braille, block, ascii", LOOKS, ACT_NONE,
+     run_theme},
+    {"profile", "", "the profile, and how its memory is spent", NULL, ACT_NONE, run_plan},
+    {"budget", "", "the same", NULL, ACT_NONE, run_plan},
+    {"stats", "", "figures of all tokens since the start", NULL, ACT_NONE, run_stats},
+    {"source", "", "answers formatted, or as Markdown source", NULL, ACT_NONE, run_source},
+    {"bare", "", "only the text, for selecting with the mouse", NULL, ACT_BARE, run_bare},
+    {"quit", "", "leave", NULL, ACT_QUIT, run_quit},
 };
 const size_t n_slash_commands = sizeof slash_commands / sizeof *slash_commands;
 
@@ -286,10 +297,16 @@ bool slash_run(struct app *a, const char *text)
                  (int)(len < 40 ? len : 40), text + 1);
         return false;
     }
-    char args[256];
+    char args[2048];
     const char *p = text + 1 + len;
-    snprintf(args, sizeof args, "%s", p + strspn(p, " \n\t"));
-    args[strcspn(args, "\n")] = '\0';
+    p += strspn(p, " \n\t");
+    if (strlen(p) >= sizeof args) {
+        app_hint(a, INK_WARN, "/%s takes no more than %zu bytes", c->name, sizeof args - 1);
+        return false;
+    }
+    snprintf(args, sizeof args, "%s", p);
+    if (c->run != run_system) /* which may have several lines */
+        args[strcspn(args, "\n")] = '\0';
     for (size_t n = strlen(args); n > 0 && args[n - 1] == ' ';)
         args[--n] = '\0';
     c->run(a, args);
@@ -300,7 +317,7 @@ bool slash_run(struct app *a, const char *text)
 
 struct completion {
     char common[64]; /* what all candidates begin with */
-    char list[160];
+    char list[320];
     size_t n;
 };
 
@@ -333,6 +350,17 @@ static void apply(struct app *a, const struct completion *c, size_t start)
         app_hint(a, INK_LABEL, "%s", c->list);
 }
 
+/* What the command is for, and the key that does the same. */
+static void explain(struct app *a, const char *name)
+{
+    const struct slash_command *c = find_command(name, strlen(name));
+    if (!c)
+        return;
+    const char *key = c->action == ACT_NONE ? "" : keymap_key(c->action);
+    app_hint(a, INK_LABEL, "/%s%s%s: %s%s%s%s", c->name, *c->args ? " " : "", c->args, c->help,
+             *key ? " (" : "", key, *key ? ")" : "");
+}
+
 void slash_complete(struct app *a)
 {
     struct editor *e = &a->editor;
@@ -347,6 +375,8 @@ void slash_complete(struct app *a)
         for (size_t i = 0; i < n_slash_commands; i++)
             offer(&c, slash_commands[i].name, strlen(slash_commands[i].name), line + 1);
         apply(a, &c, 1);
+        if (c.n == 1)
+            explain(a, c.common);
         return;
     }
     const struct slash_command *cmd = find_command(line + 1, (size_t)(space - line - 1));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "keymap.h"
 #include "text.h"
 
 #define MAX_SEGMENTS 12
@@ -196,7 +197,8 @@ static void add_loading(struct segments *s, const struct ui_model *m)
 
 static enum ink phase_ink(enum session_phase p)
 {
-    return p == PHASE_FAILED ? INK_BAD : p == PHASE_CANCELLING ? INK_WARN
+    return p == PHASE_FAILED ? INK_BAD
+         : p == PHASE_CANCELLING || p == PHASE_VIEWING ? INK_WARN
          : p == PHASE_IDLE ? INK_GOOD : INK_TITLE;
 }
 
@@ -220,7 +222,7 @@ void status_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
         add_reread(&s, m, 1);
     if (p == PHASE_IDLE || p == PHASE_SAVING)
         add_context(&s, m, 2);
-    if (p != PHASE_LOADING && p != PHASE_FAILED)
+    if (p != PHASE_LOADING && p < PHASE_FAILED)
         add_shares(&s, m, 5);
     add_memory(&s, m, 7);
     if (p != PHASE_LOADING && p != PHASE_READING)
@@ -272,6 +274,7 @@ void title_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
         snprintf(b, sizeof b, "thinking %s", m->st.thinking);
         add_right(&s, 4, INK_LABEL, b);
     }
-    add_right(&s, 1, INK_KEY, "F1 help");
+    snprintf(b, sizeof b, "%s help", keymap_key(ACT_HELP)[0] ? keymap_key(ACT_HELP) : "/");
+    add_right(&s, 1, INK_KEY, b);
     draw(&s, g, r, false);
 }

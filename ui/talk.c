@@ -43,6 +43,14 @@ void talk_free(struct talk *t)
     *t = (struct talk){0};
 }
 
+void talk_clear(struct talk *t)
+{
+    const bool markdown = t->markdown;
+    talk_free(t);
+    talk_init(t);
+    t->markdown = markdown;
+}
+
 /* Puts a new entry before the queued ones; NULL = memory. */
 static struct entry *add_entry(struct talk *t, enum entry_kind kind, bool queued)
 {
@@ -227,6 +235,7 @@ bool talk_apply(struct talk *t, const struct session_event *ev)
         return true;
     case EVENT_ANSWER_END: end_answer(t, ev); return true;
     case EVENT_DROPPED: drop(t, ev->index); return true;
+    case EVENT_OPENED: talk_clear(t); return true;
     case EVENT_WITHDRAWN: withdraw(t, ev); return true;
     case EVENT_NOTICE: talk_notice(t, ENTRY_NOTICE, ev->text ? ev->text : ""); return true;
     case EVENT_ERROR: talk_notice(t, ENTRY_ERROR, ev->text ? ev->text : ""); return true;

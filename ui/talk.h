@@ -52,6 +52,7 @@ void talk_notice(struct talk *t, enum entry_kind kind, const char *text);
 /* Queued messages: shown below everything until the session takes them up. */
 bool talk_queue(struct talk *t, const char *s, size_t len);
 void talk_unqueue(struct talk *t); /* the newest */
+void talk_clear(struct talk *t);    /* nothing has been said */
 void talk_mark_all(struct talk *t); /* every picture is to be made anew */
 
 /* The n-th last message of the person, from 1; NULL = there are not that many. */

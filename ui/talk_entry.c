@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "keymap.h"
 #include "markdown.h"
 #include "text.h"
 #include "talk.h"
@@ -84,8 +85,11 @@ static void build_thinking(struct entry *e, struct rich *r, unsigned width, bool
     const unsigned used = text_width(r->text + before, r->len - before);
     if (now && !open && width > used)
         add_tail(e, r, width - used);
-    else if (!open && width > used + 16)
-        rich_puts(r, INK_DIM, "  Ctrl+T opens");
+    else if (!open && keymap_key(ACT_THINKING)[0] && width > used + 16) {
+        rich_puts(r, INK_DIM, "  ");
+        rich_puts(r, INK_DIM, keymap_key(ACT_THINKING));
+        rich_puts(r, INK_DIM, " opens");
+    }
     rich_end_line(r, flat);
     e->body = r->len;
     const struct rich_style quoted = {.indent = 2, .hang = 2, .bars = 1};

@@ -95,3 +95,21 @@ bool talk_view_find(struct talk_view *v, struct talk *t, const char *what, bool 
         from = backwards ? SIZE_MAX : 0;
     }
 }
+
+bool talk_view_find_in(struct talk_view *v, struct talk *t, const char *what, int64_t index)
+{
+    snprintf(v->find, sizeof v->find, "%s", what);
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->entries[i]->index != index)
+            continue;
+        if (!find_in(v, t, i, false, 0)) {
+            entry_layout(t, t->entries[i], v->area.cols > 1 ? (unsigned)v->area.cols : 1, v->open,
+                         v->now);
+            v->found_entry = i;
+            v->found_at = 0;
+            talk_view_go(v, t, i, 0);
+        }
+        return true;
+    }
+    return false;
+}

@@ -32,6 +32,9 @@ void talk_view_toggle_thinking(struct talk_view *v, struct talk *t);
 /* Looks for the next place of `what` (letters of either case) before or after the last find, or
  * from the end, and goes there; false = none. */
 bool talk_view_find(struct talk_view *v, struct talk *t, const char *what, bool backwards);
+/* Goes to the first place of `what` in message number `index` of the conversation, or to its beginning
+ * when it is not seen there (folded thinking); false = there is no such message yet. */
+bool talk_view_find_in(struct talk_view *v, struct talk *t, const char *what, int64_t index);
 /* An entry was removed at or before the window's place: stay inside. */
 void talk_view_clamp(struct talk_view *v, const struct talk *t);
 

@@ -9,11 +9,9 @@
  * status; a message for stderr (after the terminal is back) stands in err when it is not 0. */
 int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err);
 
-/* After ui_run() has returned 0: the session that the person wants to go to, "" = a new one named
- * by the time; NULL = none, the person left. Valid until the next ui_run(). */
-const char *ui_next_session(void);
-/* One line that the next ui_run() shows at its start (copied). */
-void ui_say(const char *text);
+/* Is what only the screen can judge (the profile's keys) understood? False with a message
+ * (K3_USAGE). To be asked before ui_run(). */
+bool ui_check(const struct ui_config *cfg, struct k3_error *err);
 
 /* Can this terminal carry the screen? False with a message that points to --batch: no terminal on
  * stdin/stdout, TERM unset or dumb, no cursor addressing. */
