@@ -85,20 +85,27 @@ K3_INLINE void direct_plain(enum format f, float *y, size_t ldy, const uint8_t *
     K3_UNROLL
     for (int a = 0; a < R * T; a++)
         acc[a] = v16_zero();
+    /* The last columns fetch the first ones of the next R rows. */
+    const size_t whole = cols / 16 * 16, turn = stride > DIRECT_AHEAD ? stride - DIRECT_AHEAD : 0;
+    const size_t most = turn / row_bytes(f, 16) * 16;
     size_t i = 0;
-    for (; i + 16 <= cols; i += 16) {
-        v16 b[TILE_T];
-        K3_UNROLL
-        for (int t = 0; t < T; t++)
-            b[t] = v16_load(x + (size_t)t * ldx + i);
-        K3_UNROLL
-        for (int r = 0; r < R; r++) {
-            const uint8_t *row = w + (size_t)r * stride;
-            const v16 a = row_load(f, row, i);
-            __builtin_prefetch(row + row_bytes(f, i) + DIRECT_AHEAD);
+    for (int part = 0; part < 2; part++) {
+        const size_t end = part || most > whole ? whole : most;
+        const size_t ahead = DIRECT_AHEAD + (part ? (size_t)(R - 1) * stride : 0);
+        for (; i < end; i += 16) {
+            v16 b[TILE_T];
             K3_UNROLL
             for (int t = 0; t < T; t++)
-                acc[r * T + t] = v16_fma(a, b[t], acc[r * T + t]);
+                b[t] = v16_load(x + (size_t)t * ldx + i);
+            K3_UNROLL
+            for (int r = 0; r < R; r++) {
+                const uint8_t *row = w + (size_t)r * stride;
+                const v16 a = row_load(f, row, i);
+                __builtin_prefetch(row + row_bytes(f, i) + ahead);
+                K3_UNROLL
+                for (int t = 0; t < T; t++)
+                    acc[r * T + t] = v16_fma(a, b[t], acc[r * T + t]);
+            }
         }
     }
     if (i < cols)
