@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* libgomp: turns of the wait loop before a thread blocks; a few microseconds, enough to catch the
- * next parallel region when it follows at once (measured with `k3chat bench threads`). */
-#define SPIN_TURNS "5000"
+/* libgomp: turns of the wait loop before a thread blocks; some ten microseconds, enough to catch the
+ * next parallel region when it follows at once (measured with `k3chat bench threads`), and nothing
+ * beside the milliseconds of a read. */
+#define SPIN_TURNS "50000"
 
 void teams_block_when_idle(char **argv)
 {

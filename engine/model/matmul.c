@@ -1,10 +1,10 @@
 /* matmul.c - tape matrices times the chunk's activations, as their rows arrive. */
 #include "engine.h"
 
-#include <omp.h>
-
 #define MOST_PIECES 256
 #define SERIAL_WORK 65536u /* multiply-adds below which a team costs more than it gives */
+#define STREAM_BYTES 1048576u /* weights that a thread reads in one go */
+#define SHARE_ROWS 64u        /* a panel of the kernels */
 
 void k3_gemm(const struct k3_kernels *k, uint8_t dtype, float *y, size_t ldy, const void *w,
              size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens)
@@ -30,14 +30,10 @@ struct product {
     size_t tokens;
 };
 
-/* The part of all rows in `pieces` that falls to thread `id` of `team`. Shares are cut at multiples
- * of 16 rows, so that two threads hardly ever write into one cache line of y. */
-static void share_rows(const struct product *p, const struct k3_rows *pieces, size_t n,
-                       uint64_t total, unsigned id, unsigned team)
+/* Rows [lo, hi) of all rows in `pieces`, counted through. */
+static void some_rows(const struct product *p, const struct k3_rows *pieces, size_t n, uint64_t lo,
+                      uint64_t hi)
 {
-    const uint64_t groups = (total + 15) / 16;
-    uint64_t lo = groups * id / team * 16, hi = groups * (id + 1) / team * 16;
-    hi = hi < total ? hi : total;
     uint64_t first = 0;
     for (size_t i = 0; i < n && first < hi; first += pieces[i].rows, i++) {
         const uint64_t a = lo > first ? lo - first : 0;
@@ -50,6 +46,32 @@ static void share_rows(const struct product *p, const struct k3_rows *pieces, si
                 pieces[i].data + a * p->at[which].row_bytes, b - a, m->cols, p->x, m->cols,
                 p->tokens);
     }
+}
+
+/* Rows that a thread takes at once: enough to stream, few enough that the threads end together
+ * though one of them may be held up. Shares of whole cache lines of y, so that two threads hardly
+ * ever write into one. */
+static uint64_t share_of(uint64_t total, uint64_t row_bytes, unsigned team)
+{
+    const uint64_t fair = total / (4 * (uint64_t)team), stream = STREAM_BYTES / row_bytes;
+    const uint64_t rows = fair < stream ? fair : stream;
+    return (rows / SHARE_ROWS + 1) * SHARE_ROWS;
+}
+
+static void all_rows(const struct k3_engine *e, const struct product *p,
+                     const struct k3_rows *pieces, size_t n)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += pieces[i].rows;
+    if (e->plan.threads == 1 || total * p->m->cols * p->tokens < SERIAL_WORK) {
+        some_rows(p, pieces, n, 0, total);
+        return;
+    }
+    const uint64_t share = share_of(total, p->at->row_bytes, e->plan.threads);
+#pragma omp parallel for num_threads(e->plan.threads) schedule(dynamic)
+    for (uint64_t lo = 0; lo < total; lo += share)
+        some_rows(p, pieces, n, lo, lo + share < total ? lo + share : total);
 }
 
 enum k3_status k3_matmuls(struct k3_engine *e, uint32_t first, float *const *y, uint32_t n,
@@ -69,16 +91,7 @@ enum k3_status k3_matmuls(struct k3_engine *e, uint32_t first, float *const *y, 
             return err->status;
         if (got == 0)
             return K3_OK;
-        uint64_t total = 0;
-        for (size_t i = 0; i < got; i++)
-            total += pieces[i].rows;
-        if (e->plan.threads == 1 || total * p.m->cols * tokens < SERIAL_WORK) {
-            share_rows(&p, pieces, got, total, 0, 1);
-        } else {
-#pragma omp parallel num_threads(e->plan.threads)
-            share_rows(&p, pieces, got, total, (unsigned)omp_get_thread_num(),
-                       (unsigned)omp_get_num_threads());
-        }
+        all_rows(e, &p, pieces, got);
         k3_tape_release(e->tape);
     }
 }
