@@ -6,7 +6,7 @@ set -eu
 src=$1
 seconds=$2
 shift 2
-targets=${*:-tokenizer chat transcript state profile config safetensors}
+targets=${*:-tokenizer chat transcript state profile config safetensors scan}
 command -v clang >/dev/null || { echo "fuzz.sh: clang is not installed" >&2; exit 2; }
 
 mkdir -p fuzz

@@ -15,6 +15,7 @@ struct binder {
     struct k3_bind *b;
     const char *prefix;            /* "language_model." or "" */
     uint64_t made_up;              /* next made-up offset */
+    size_t place;                  /* of the last tensor in the checkpoint's table */
     char problems[1500];
     size_t used;
     unsigned n_problems;
@@ -71,7 +72,7 @@ static const struct k3_tensor *expect(struct binder *d, const char *name, const 
         d->made_up += fake->bytes;
         return fake;
     }
-    const struct k3_tensor *t = k3_checkpoint_find(d->c, name);
+    const struct k3_tensor *t = k3_checkpoint_find_next(d->c, name, &d->place);
     if (!t) {
         problem(d, "%s is missing", name);
         return NULL;
@@ -241,19 +242,26 @@ static void bind_moe(struct binder *d, uint32_t l)
 
 /* ---- experts ------------------------------------------------------------------------------- */
 
-static void expert_name(const struct binder *d, char *out, size_t cap, uint32_t layer,
-                        uint32_t expert, int m, const char *what)
+#define EXPERT_NAME 256
+
+/* "...experts.7.": what the names of an expert's tensors begin with. Returns its length; without a
+ * checkpoint nobody looks at names, and there are half a million. */
+static size_t expert_prefix(const struct binder *d, char name[EXPERT_NAME], uint32_t layer,
+                            uint32_t expert)
 {
-    snprintf(out, cap, "%smodel.layers.%u.block_sparse_moe.experts.%u.w%d.%s", d->prefix, layer,
-             expert, m + 1, what);
+    name[0] = '\0';
+    if (d->c)
+        snprintf(name, EXPERT_NAME, "%smodel.layers.%u.block_sparse_moe.experts.%u.", d->prefix,
+                 layer, expert);
+    return strlen(name);
 }
 
 /* MXFP4, BF16 or F32: as the first expert of the first MoE layer has it. */
 static bool expert_format(struct binder *d, uint32_t layer)
 {
     struct k3_expert_shape *s = &d->b->expert_shape;
-    char name[256];
-    expert_name(d, name, sizeof name, layer, 0, K3_W1, "weight");
+    char name[EXPERT_NAME];
+    strcpy(name + expert_prefix(d, name, layer, 0), "w1.weight");
     const struct k3_tensor *t = d->c ? k3_checkpoint_find(d->c, name) : NULL;
     s->format = K3_EXPERT_MXFP4;
     if (t)
@@ -299,18 +307,24 @@ static void take_expert_part(struct binder *d, struct k3_expert_place *p, const 
 static void bind_expert(struct binder *d, uint32_t layer, uint32_t expert,
                         struct k3_expert_place *p)
 {
+    static const char *const packed[K3_EXPERT_MATRICES] = {"w1.weight_packed", "w2.weight_packed",
+                                                           "w3.weight_packed"};
+    static const char *const scales[K3_EXPERT_MATRICES] = {"w1.weight_scale", "w2.weight_scale",
+                                                           "w3.weight_scale"};
+    static const char *const plain[K3_EXPERT_MATRICES] = {"w1.weight", "w2.weight", "w3.weight"};
     const struct k3_expert_shape *s = &d->b->expert_shape;
-    char name[256];
+    char name[EXPERT_NAME];
+    char *const end = name + expert_prefix(d, name, layer, expert);
     for (int m = 0; m < K3_EXPERT_MATRICES; m++) {
         const uint64_t rows = m == K3_W2 ? d->cfg->latent : d->cfg->inter;
         const uint64_t cols = m == K3_W2 ? d->cfg->inter : d->cfg->latent;
         if (s->format == K3_EXPERT_MXFP4) {
-            expert_name(d, name, sizeof name, layer, expert, m, "weight_packed");
+            strcpy(end, packed[m]);
             take_expert_part(d, p, name, rows, cols / 2, m, 0);
-            expert_name(d, name, sizeof name, layer, expert, m, "weight_scale");
+            strcpy(end, scales[m]);
             take_expert_part(d, p, name, rows, cols / 32, m, 1);
         } else {
-            expert_name(d, name, sizeof name, layer, expert, m, "weight");
+            strcpy(end, plain[m]);
             take_expert_part(d, p, name, rows, cols, m, 0);
         }
     }

@@ -18,23 +18,11 @@
 
 #include "checkpoint_internal.h"
 
-#define INDEX_NAME "model.safetensors.index.json"
-#define SINGLE_NAME "model.safetensors"
-#define INDEX_MAX (512u << 20) /* the released one has about 60 MB */
-#define JSON_ENTRY 240         /* bytes jansson takes per entry of the index besides the text */
-
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors data are little-endian");
-
-/* Tensors and names in one mapping, so that dropping them really gives the memory back. */
-struct arena {
-    size_t bytes;
-    char *names;
-    struct k3_tensor tensors[];
-};
 
 /* ---- shards ------------------------------------------------------------------------------ */
 
-static char *join(const char *dir, const char *name)
+char *k3_ckpt_join(const char *dir, const char *name)
 {
     size_t n = strlen(dir) + strlen(name) + 2;
     char *path = malloc(n);
@@ -43,8 +31,7 @@ static char *join(const char *dir, const char *name)
     return path;
 }
 
-/* Opens without ever blocking (a FIFO would), and takes regular files only. */
-static int open_regular(const char *path, struct stat *sb)
+int k3_ckpt_open_regular(const char *path, struct stat *sb)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -69,7 +56,7 @@ bool k3_shard_open(struct k3_shard *s)
 {
     struct stat sb;
     s->fd_direct = -1;
-    s->fd = open_regular(s->path, &sb);
+    s->fd = k3_ckpt_open_regular(s->path, &sb);
     if (s->fd < 0)
         return false;
     s->size = (uint64_t)sb.st_size;
@@ -97,7 +84,7 @@ static enum k3_status shards_open(struct k3_checkpoint *c, struct k3_error *err)
     size_t missing = 0, first = 0;
     for (size_t i = 0; i < c->n_shards; i++) {
         struct k3_shard *s = &c->shards[i];
-        s->path = join(c->dir, s->name);
+        s->path = k3_ckpt_join(c->dir, s->name);
         if (!s->path)
             return k3_fail_memory(err, "a path", strlen(c->dir) + strlen(s->name));
         if (k3_shard_open(s))
@@ -115,220 +102,9 @@ static enum k3_status shards_open(struct k3_checkpoint *c, struct k3_error *err)
     return K3_OK;
 }
 
-/* A plain file name: nothing that could lead out of the folder. */
-static enum k3_status check_shard_name(const char *index, const char *tensor, const char *name,
-                                       struct k3_error *err)
-{
-    if (k3_ckpt_check_name(index, name, err) != K3_OK)
-        return err->status;
-    if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return k3_fail(err, K3_FAILED,
-                       "%s: tensor %s: the shard '%s' is not a plain file name; shards must lie in "
-                       "the checkpoint's own folder", index, tensor, name);
-    return K3_OK;
-}
+/* ---- life --------------------------------------------------------------------------------- */
 
-/* ---- the index --------------------------------------------------------------------------- */
-
-struct names {
-    json_t *json;             /* owns the strings */
-    struct k3_ckpt_ref *refs;
-    size_t n;
-    uint64_t name_bytes;      /* with their terminators */
-};
-
-static int by_name(const void *a, const void *b)
-{
-    const struct k3_ckpt_ref *x = a, *y = b;
-    return strcmp(x->name, y->name);
-}
-
-static enum k3_status add_shard(struct k3_checkpoint *c, const char *name, struct k3_error *err)
-{
-    if ((c->n_shards & (c->n_shards - 1)) == 0) { /* full at powers of two */
-        size_t cap = c->n_shards ? 2 * c->n_shards : 1;
-        struct k3_shard *s = realloc(c->shards, cap * sizeof *s);
-        if (!s)
-            return k3_fail_memory(err, "the list of shards", cap * sizeof *s);
-        c->shards = s;
-    }
-    struct k3_shard *s = &c->shards[c->n_shards];
-    *s = (struct k3_shard){.name = strdup(name), .fd = -1, .fd_direct = -1};
-    if (!s->name)
-        return k3_fail_memory(err, "a shard's name", strlen(name) + 1);
-    c->n_shards++;
-    return K3_OK;
-}
-
-/* Number of the shard called `name`; `seen` maps the names met so far. -1 on failure. */
-static long long shard_number(struct k3_checkpoint *c, json_t *seen, const char *name,
-                              struct k3_error *err)
-{
-    const json_t *known = json_object_get(seen, name);
-    if (known)
-        return json_integer_value(known);
-    long long i = (long long)c->n_shards;
-    if (add_shard(c, name, err) != K3_OK)
-        return -1;
-    if (json_object_set_new(seen, name, json_integer(i)) != 0) {
-        k3_fail_memory(err, "the list of shards", strlen(name));
-        return -1;
-    }
-    return i;
-}
-
-static enum k3_status refs_reserve(struct names *w, size_t n, struct k3_error *err)
-{
-    w->refs = calloc(n + 1, sizeof *w->refs);
-    return w->refs ? K3_OK : k3_fail_memory(err, "the tensor names", n * sizeof *w->refs);
-}
-
-static void add_ref(struct names *w, const char *name, uint32_t shard)
-{
-    w->refs[w->n++] = (struct k3_ckpt_ref){.name = name, .shard = shard};
-    w->name_bytes += strlen(name) + 1;
-}
-
-static enum k3_status map_entries(struct k3_checkpoint *c, const char *path, const json_t *map,
-                                  json_t *seen, struct names *w, struct k3_error *err)
-{
-    const char *name;
-    json_t *v;
-    json_object_foreach ((json_t *)map, name, v) {
-        const char *file = json_string_value(v);
-        if (k3_ckpt_check_name(path, name, err) != K3_OK)
-            return err->status;
-        if (!file)
-            return k3_fail(err, K3_FAILED,
-                           "%s: weight_map: tensor %s: its shard is not a file name; fetch the "
-                           "index again", path, name);
-        if (check_shard_name(path, name, file, err) != K3_OK)
-            return err->status;
-        long long shard = shard_number(c, seen, file, err);
-        if (shard < 0)
-            return err->status;
-        add_ref(w, name, (uint32_t)shard);
-    }
-    return K3_OK;
-}
-
-static enum k3_status read_index(struct k3_checkpoint *c, int fd, const char *path, uint64_t size,
-                                 struct names *w, struct k3_error *err)
-{
-    if (size > INDEX_MAX)
-        return k3_fail(err, K3_FAILED, "%s: %" PRIu64 " bytes are more than an index can have (%u)",
-                       path, size, INDEX_MAX);
-    w->json = k3_ckpt_json(fd, 0, size, path, "index", err);
-    if (!w->json)
-        return err->status;
-    const json_t *map = json_object_get(w->json, "weight_map");
-    size_t n = json_object_size(map);
-    if (n == 0)
-        return k3_fail(err, K3_FAILED,
-                       "%s: weight_map is missing, empty or not an object; fetch the index again",
-                       path);
-    json_t *seen = json_object();
-    if (!seen)
-        return k3_fail_memory(err, "the list of shards", 1);
-    enum k3_status st = refs_reserve(w, n, err);
-    if (st == K3_OK)
-        st = map_entries(c, path, map, seen, w, err);
-    json_decref(seen);
-    c->peak_bytes = size + n * (JSON_ENTRY + sizeof *w->refs);
-    return st;
-}
-
-/* A checkpoint of one file needs no index: its header names the tensors. */
-static enum k3_status read_single(struct k3_checkpoint *c, struct names *w, struct k3_error *err)
-{
-    if (add_shard(c, SINGLE_NAME, err) != K3_OK)
-        return err->status;
-    struct k3_shard *s = &c->shards[0];
-    s->path = join(c->dir, SINGLE_NAME);
-    if (!s->path)
-        return k3_fail_memory(err, "a path", strlen(c->dir));
-    struct stat sb;
-    int fd = open_regular(s->path, &sb);
-    if (fd < 0 && errno == ENOENT)
-        return k3_fail(err, K3_FAILED,
-                       "%s: neither " INDEX_NAME " nor " SINGLE_NAME " is there; name the folder "
-                       "that holds the checkpoint", c->dir);
-    if (fd < 0)
-        return k3_fail(err, K3_FAILED, "%s: cannot be opened: %s", s->path,
-                       errno == EINVAL ? "not a regular file" : strerror(errno));
-    const struct k3_shard probe = {.path = s->path, .fd = fd, .size = (uint64_t)sb.st_size};
-    uint64_t data = 0;
-    w->json = k3_ckpt_header(&probe, &data, err);
-    close(fd);
-    free(s->path);
-    s->path = NULL;
-    if (!w->json || refs_reserve(w, json_object_size(w->json), err) != K3_OK)
-        return err->status;
-    const char *name;
-    json_t *v;
-    json_object_foreach (w->json, name, v)
-        if (strcmp(name, "__metadata__") != 0)
-            add_ref(w, name, 0);
-    c->peak_bytes = 10 * data;
-    return K3_OK;
-}
-
-static enum k3_status read_names(struct k3_checkpoint *c, struct names *w, struct k3_error *err)
-{
-    struct stat sb;
-    if (stat(c->dir, &sb) != 0)
-        return k3_fail(err, K3_FAILED, "%s: the checkpoint's folder cannot be opened: %s", c->dir,
-                       strerror(errno));
-    if (!S_ISDIR(sb.st_mode))
-        return k3_fail(err, K3_FAILED,
-                       "%s: not a folder; name the folder that holds the checkpoint", c->dir);
-    char *path = join(c->dir, INDEX_NAME);
-    if (!path)
-        return k3_fail_memory(err, "a path", strlen(c->dir));
-    enum k3_status st;
-    int fd = open_regular(path, &sb);
-    if (fd >= 0) {
-        st = read_index(c, fd, path, (uint64_t)sb.st_size, w, err);
-        close(fd);
-    } else if (errno == ENOENT) {
-        st = read_single(c, w, err);
-    } else {
-        st = k3_fail(err, K3_FAILED, "%s: the index cannot be opened: %s", path,
-                     errno == EINVAL ? "not a regular file" : strerror(errno));
-    }
-    free(path);
-    return st;
-}
-
-/* ---- the table --------------------------------------------------------------------------- */
-
-/* Makes the table from the names: everything but the shard is still to be entered. */
-static enum k3_status make_table(struct k3_checkpoint *c, struct names *w, struct k3_error *err)
-{
-    qsort(w->refs, w->n, sizeof *w->refs, by_name);
-    size_t bytes = sizeof(struct arena) + w->n * sizeof(struct k3_tensor) + w->name_bytes;
-    struct arena *a = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (a == MAP_FAILED)
-        return k3_fail_memory(err, "the table of tensors", bytes);
-    a->bytes = bytes;
-    a->names = (char *)(a->tensors + w->n);
-    char *at = a->names;
-    for (size_t i = 0; i < w->n; i++) {
-        size_t len = strlen(w->refs[i].name) + 1;
-        memcpy(at, w->refs[i].name, len);
-        a->tensors[i].name = at;
-        a->tensors[i].shard = w->refs[i].shard;
-        at += len;
-    }
-    c->arena = a;
-    c->tensors = a->tensors;
-    c->n_tensors = w->n;
-    c->table_bytes = bytes;
-    c->peak_bytes += bytes;
-    return K3_OK;
-}
-
-/* Big JSON trees leave the allocator with pages that the budget counts on. */
+/* The headers leave the allocator with pages that the budget counts on. */
 static void give_back(void)
 {
 #ifdef __GLIBC__
@@ -336,14 +112,7 @@ static void give_back(void)
 #endif
 }
 
-static void names_free(struct names *w)
-{
-    free(w->refs);
-    json_decref(w->json);
-    give_back();
-}
-
-/* A header as JSON takes ten times its bytes; only threads whose headers are small go side by side. */
+/* Headers are in memory as a whole; only threads whose headers are small go side by side. */
 static enum k3_status enter_one(struct k3_checkpoint *c, uint32_t shard, struct k3_error *err)
 {
     uint64_t length = 0;
@@ -401,22 +170,17 @@ static enum k3_status enter_all(struct k3_checkpoint *c, k3_progress_fn progress
 struct k3_checkpoint *k3_checkpoint_open(const char *dir, k3_progress_fn progress, void *ud,
                                          struct k3_error *err)
 {
-    struct names w = {0};
     struct k3_checkpoint *c = calloc(1, sizeof *c);
     if (!c || !(c->dir = strdup(dir))) {
         k3_fail_memory(err, "the checkpoint", sizeof *c);
         goto fail;
     }
-    if (read_names(c, &w, err) != K3_OK || make_table(c, &w, err) != K3_OK)
-        goto fail;
-    names_free(&w);
-    w = (struct names){0};
-    if (shards_open(c, err) != K3_OK || enter_all(c, progress, ud, err) != K3_OK)
+    if (k3_ckpt_index(c, err) != K3_OK || shards_open(c, err) != K3_OK ||
+        enter_all(c, progress, ud, err) != K3_OK)
         goto fail;
     give_back();
     return c;
 fail:
-    names_free(&w);
     k3_checkpoint_close(c);
     return NULL;
 }
@@ -439,37 +203,30 @@ void k3_checkpoint_close(struct k3_checkpoint *c)
 
 void k3_checkpoint_drop_tensors(struct k3_checkpoint *c)
 {
-    struct arena *a = c->arena;
-    if (a)
-        munmap(a, a->bytes);
-    c->arena = NULL;
+    if (c->names)
+        munmap(c->names, c->names_bytes);
+    if (c->tensors)
+        munmap(c->tensors, c->tensors_bytes);
+    c->names = NULL;
     c->tensors = NULL;
     c->n_tensors = 0;
     c->table_bytes = 0;
-}
-
-size_t k3_ckpt_search(const struct k3_checkpoint *c, const char *name, size_t hint)
-{
-    if (hint < c->n_tensors && strcmp(c->tensors[hint].name, name) == 0)
-        return hint;
-    size_t lo = 0, hi = c->n_tensors;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int order = strcmp(c->tensors[mid].name, name);
-        if (order == 0)
-            return mid;
-        if (order < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return SIZE_MAX;
 }
 
 const struct k3_tensor *k3_checkpoint_find(const struct k3_checkpoint *c, const char *name)
 {
     size_t i = k3_ckpt_search(c, name, SIZE_MAX);
     return i == SIZE_MAX ? NULL : &c->tensors[i];
+}
+
+const struct k3_tensor *k3_checkpoint_find_next(const struct k3_checkpoint *c, const char *name,
+                                                size_t *place)
+{
+    const size_t i = k3_ckpt_search(c, name, *place + 1);
+    if (i == SIZE_MAX)
+        return NULL;
+    *place = i;
+    return &c->tensors[i];
 }
 
 /* ---- small reads ------------------------------------------------------------------------- */

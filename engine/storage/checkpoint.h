@@ -19,7 +19,7 @@ enum k3_dtype { K3_DT_F32, K3_DT_BF16, K3_DT_U8, K3_DT_OTHER /* known size, not 
 #define K3_MAX_DIMS 8
 
 struct k3_tensor {
-    const char *name;             /* owned by the checkpoint's name arena */
+    const char *name;             /* in the checkpoint's names */
     uint64_t shape[K3_MAX_DIMS];
     uint64_t offset;              /* of the first byte, from the start of the file */
     uint64_t bytes;
@@ -47,7 +47,9 @@ struct k3_checkpoint {
     size_t n_tensors;
     uint64_t table_bytes;         /* memory held by tensors and names */
     uint64_t peak_bytes;          /* most memory that opening held at once (estimate, from above) */
-    void *arena;
+    char *names;                  /* mappings of their own, so that dropping them really gives the */
+    size_t names_bytes;           /* memory back */
+    size_t tensors_bytes;
 };
 
 struct k3_checkpoint *k3_checkpoint_open(const char *dir, k3_progress_fn progress, void *ud,
@@ -56,6 +58,10 @@ void k3_checkpoint_close(struct k3_checkpoint *c);
 
 /* NULL when there is none of that name. */
 const struct k3_tensor *k3_checkpoint_find(const struct k3_checkpoint *c, const char *name);
+/* The same for many names in nearly the table's order: the one behind *place is tried first, and
+ * *place is where the tensor stands. Begin with 0. */
+const struct k3_tensor *k3_checkpoint_find_next(const struct k3_checkpoint *c, const char *name,
+                                                size_t *place);
 
 /* Frees tensors and names and gives the memory back to the system; shards stay open. */
 void k3_checkpoint_drop_tensors(struct k3_checkpoint *c);

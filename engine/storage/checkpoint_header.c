@@ -10,8 +10,7 @@
 #include "checkpoint_internal.h"
 
 #define HEADER_MAX 100000000u /* the limit of the safetensors library */
-#define NAME_SHOWN 200        /* of a name in a message, when it is too long to be true */
-#define AGAIN "the file is damaged or incomplete: fetch it again"
+#define AGAIN K3_CKPT_AGAIN
 
 /* Bits per element of every dtype the format knows. */
 static const struct dtype {
@@ -39,8 +38,8 @@ static const struct dtype *dtype_find(const char *name)
     return NULL;
 }
 
-/* What comes out of a damaged file goes to a terminal: no control characters. */
-static void clean(char *out, size_t cap, const char *text)
+/* What comes out of a damaged file goes to a terminal. */
+void k3_ckpt_clean(char *out, size_t cap, const char *text)
 {
     size_t n = 0;
     for (; text[n] != '\0' && n + 1 < cap; n++) {
@@ -58,62 +57,35 @@ enum k3_status k3_ckpt_check_name(const char *file, const char *name, struct k3_
         good = (unsigned char)name[i] >= 0x20 && name[i] != 0x7F;
     if (good)
         return K3_OK;
-    char shown[NAME_SHOWN];
-    clean(shown, sizeof shown, name);
+    char shown[K3_CKPT_NAME_SHOWN];
+    k3_ckpt_clean(shown, sizeof shown, name);
     return k3_fail(err, K3_FAILED,
                    "%s: the name '%s' is empty, over 1000 bytes long or holds control characters; "
                    "%s", file, shown, AGAIN);
 }
 
-/* ---- reading JSON ------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-struct source {
-    int fd, error;
-    uint64_t at, left;
-};
-
-/* json_load_callback_t */
-static size_t source_read(void *buf, size_t cap, void *ud)
+enum k3_status k3_ckpt_read_text(int fd, uint64_t offset, char *text, size_t n, const char *file,
+                                 const char *what, struct k3_error *err)
 {
-    struct source *s = ud;
-    size_t want = s->left < cap ? (size_t)s->left : cap;
-    ssize_t got;
-    do
-        got = pread(s->fd, buf, want, (off_t)s->at);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) {
-        s->error = errno;
-        return (size_t)-1;
+    for (size_t done = 0; done < n;) {
+        const ssize_t got = pread(fd, text + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return k3_fail(err, K3_FAILED, "%s: reading the %s failed: %s", file, what,
+                           strerror(errno));
+        if (got == 0)
+            return k3_fail(err, K3_FAILED, "%s: the %s ends %zu bytes early: the file was cut off "
+                           "just now; fetch it again", file, what, n - done);
+        done += (size_t)got;
     }
-    s->at += (uint64_t)got;
-    s->left -= (uint64_t)got;
-    return (size_t)got;
+    return K3_OK;
 }
 
-json_t *k3_ckpt_json(int fd, uint64_t offset, uint64_t bytes, const char *file, const char *what,
-                     struct k3_error *err)
-{
-    struct source s = {.fd = fd, .at = offset, .left = bytes};
-    json_error_t e;
-    json_t *j = json_load_callback(source_read, &s, JSON_REJECT_DUPLICATES, &e);
-    if (j && s.error == 0 && json_is_object(j))
-        return j;
-    if (s.error) {
-        k3_fail(err, K3_FAILED, "%s: reading the %s failed: %s", file, what, strerror(s.error));
-    } else if (j) {
-        k3_fail(err, K3_FAILED, "%s: the %s is not a JSON object; %s", file, what, AGAIN);
-    } else {
-        char text[sizeof e.text];
-        clean(text, sizeof text, e.text);
-        k3_fail(err, K3_FAILED, "%s: the %s is not valid JSON (line %d, column %d: %s); %s", file,
-                what, e.line, e.column, text, AGAIN);
-    }
-    json_decref(j);
-    return NULL;
-}
-
-static enum k3_status header_length(const struct k3_shard *s, uint64_t *length,
-                                    struct k3_error *err)
+enum k3_status k3_ckpt_header_length(const struct k3_shard *s, uint64_t *length,
+                                     struct k3_error *err)
 {
     uint8_t b[8];
     ssize_t got;
@@ -142,16 +114,62 @@ static enum k3_status header_length(const struct k3_shard *s, uint64_t *length,
     return K3_OK;
 }
 
-json_t *k3_ckpt_header(const struct k3_shard *s, uint64_t *data, struct k3_error *err)
+/* ---- one tensor -------------------------------------------------------------------------- */
+
+/* What stands in a tensor's entry, before it is judged. */
+struct entry {
+    const char *dtype;                  /* NULL: missing or no string */
+    bool has_shape;                     /* and it is a list */
+    bool bad_dim;                       /* one is not a whole number of at least 0 */
+    size_t ndim, n_offsets;             /* n_offsets: 0 when they are missing or no list */
+    bool bad_offset;
+    uint64_t shape[K3_MAX_DIMS], offsets[2];
+};
+
+/* A list of numbers, of which the first `most` are kept. */
+struct numbers {
+    uint64_t *v;
+    size_t n, most;
+    bool bad; /* something else, or below 0 */
+};
+
+static bool take_count(void *ud, struct k3_scan *s)
 {
-    uint64_t length = 0;
-    if (header_length(s, &length, err) != K3_OK)
-        return NULL;
-    *data = 8 + length;
-    return k3_ckpt_json(s->fd, 8, length, s->path, "header", err);
+    struct numbers *l = ud;
+    bool whole = false;
+    int64_t v = 0;
+    if (!(k3_scan_next(s) == '0' ? k3_scan_number(s, &whole, &v) : k3_scan_skip(s)))
+        return false;
+    l->bad |= !whole || v < 0;
+    if (l->n < l->most)
+        l->v[l->n] = (uint64_t)v;
+    l->n++;
+    return true;
 }
 
-/* ---- one tensor -------------------------------------------------------------------------- */
+static bool take_entry_member(void *ud, struct k3_scan *s, char *key, size_t len)
+{
+    struct entry *e = ud;
+    const char kind = k3_scan_next(s);
+    if (kind == '"' && strcmp(key, "dtype") == 0)
+        return (e->dtype = k3_scan_string(s, &len)) != NULL;
+    if (kind == '[' && strcmp(key, "shape") == 0) {
+        struct numbers l = {.v = e->shape, .most = K3_MAX_DIMS};
+        const bool good = k3_scan_list(s, take_count, &l);
+        e->has_shape = true;
+        e->bad_dim = l.bad;
+        e->ndim = l.n;
+        return good;
+    }
+    if (kind == '[' && strcmp(key, "data_offsets") == 0) {
+        struct numbers l = {.v = e->offsets, .most = 2};
+        const bool good = k3_scan_list(s, take_count, &l);
+        e->bad_offset = l.bad;
+        e->n_offsets = l.n;
+        return good;
+    }
+    return k3_scan_skip(s);
+}
 
 static enum k3_status bad(struct k3_error *err, const struct k3_shard *s, const char *name,
                           const char *what)
@@ -159,16 +177,15 @@ static enum k3_status bad(struct k3_error *err, const struct k3_shard *s, const 
     return k3_fail(err, K3_FAILED, "%s: tensor %s: %s; %s", s->path, name, what, AGAIN);
 }
 
-static enum k3_status parse_dtype(const struct k3_shard *s, struct k3_tensor *t, const json_t *v,
-                                  uint32_t *bits, struct k3_error *err)
+static enum k3_status judge_dtype(const struct k3_shard *s, struct k3_tensor *t,
+                                  const struct entry *e, uint32_t *bits, struct k3_error *err)
 {
-    const char *text = json_string_value(json_object_get(v, "dtype"));
-    if (!text)
+    if (!e->dtype)
         return bad(err, s, t->name, "dtype is missing or not a string");
-    const struct dtype *d = dtype_find(text);
+    const struct dtype *d = dtype_find(e->dtype);
     if (!d) {
-        char shown[NAME_SHOWN];
-        clean(shown, sizeof shown, text);
+        char shown[K3_CKPT_NAME_SHOWN];
+        k3_ckpt_clean(shown, sizeof shown, e->dtype);
         return k3_fail(err, K3_FAILED,
                        "%s: tensor %s: unknown dtype '%s'; only the released layout and its BF16 "
                        "and F32 exports can be used", s->path, t->name, shown);
@@ -180,24 +197,22 @@ static enum k3_status parse_dtype(const struct k3_shard *s, struct k3_tensor *t,
 }
 
 /* *bytes is what the shape takes at `bits` per element. */
-static enum k3_status parse_shape(const struct k3_shard *s, struct k3_tensor *t, const json_t *v,
-                                  uint32_t bits, uint64_t *bytes, struct k3_error *err)
+static enum k3_status judge_shape(const struct k3_shard *s, struct k3_tensor *t,
+                                  const struct entry *e, uint32_t bits, uint64_t *bytes,
+                                  struct k3_error *err)
 {
-    const json_t *shape = json_object_get(v, "shape");
-    if (!json_is_array(shape))
+    if (!e->has_shape)
         return bad(err, s, t->name, "shape is missing or not a list");
-    size_t n = json_array_size(shape);
-    if (n > K3_MAX_DIMS)
+    if (e->ndim > K3_MAX_DIMS)
         return k3_fail(err, K3_FAILED, "%s: tensor %s: %zu dimensions, at most %d are supported",
-                       s->path, t->name, n, K3_MAX_DIMS);
-    t->ndim = (uint8_t)n;
+                       s->path, t->name, e->ndim, K3_MAX_DIMS);
+    if (e->bad_dim)
+        return bad(err, s, t->name, "a dimension is not a whole number of at least 0");
+    t->ndim = (uint8_t)e->ndim;
     uint64_t total = bits;
     bool overflow = false, zero = false;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *dim = json_array_get(shape, i);
-        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return bad(err, s, t->name, "a dimension is not a whole number of at least 0");
-        t->shape[i] = (uint64_t)json_integer_value(dim);
+    for (size_t i = 0; i < e->ndim; i++) {
+        t->shape[i] = e->shape[i];
         zero |= t->shape[i] == 0;
         overflow |= __builtin_mul_overflow(total, t->shape[i], &total);
     }
@@ -209,15 +224,12 @@ static enum k3_status parse_shape(const struct k3_shard *s, struct k3_tensor *t,
     return K3_OK;
 }
 
-static enum k3_status parse_offsets(const struct k3_shard *s, struct k3_tensor *t, const json_t *v,
-                                    uint64_t data, struct k3_error *err)
+static enum k3_status judge_offsets(const struct k3_shard *s, struct k3_tensor *t,
+                                    const struct entry *e, uint64_t data, struct k3_error *err)
 {
-    const json_t *a = json_object_get(v, "data_offsets");
-    const json_t *b = json_array_get(a, 0), *e = json_array_get(a, 1);
-    if (json_array_size(a) != 2 || !json_is_integer(b) || !json_is_integer(e) ||
-        json_integer_value(b) < 0 || json_integer_value(e) < 0)
+    if (e->n_offsets != 2 || e->bad_offset)
         return bad(err, s, t->name, "data_offsets is not a pair of whole numbers of at least 0");
-    uint64_t begin = (uint64_t)json_integer_value(b), end = (uint64_t)json_integer_value(e);
+    const uint64_t begin = e->offsets[0], end = e->offsets[1];
     if (begin > end)
         return k3_fail(err, K3_FAILED,
                        "%s: tensor %s: data_offsets [%" PRIu64 ", %" PRIu64 "] are reversed; %s",
@@ -231,16 +243,14 @@ static enum k3_status parse_offsets(const struct k3_shard *s, struct k3_tensor *
     return K3_OK;
 }
 
-static enum k3_status parse_tensor(const struct k3_shard *s, struct k3_tensor *t, const json_t *v,
-                                   uint64_t data, struct k3_error *err)
+static enum k3_status judge_entry(const struct k3_shard *s, struct k3_tensor *t,
+                                  const struct entry *e, uint64_t data, struct k3_error *err)
 {
-    if (!json_is_object(v))
-        return bad(err, s, t->name, "its entry is not an object");
     uint32_t bits = 0;
     uint64_t bytes = 0;
-    if (parse_dtype(s, t, v, &bits, err) != K3_OK ||
-        parse_shape(s, t, v, bits, &bytes, err) != K3_OK ||
-        parse_offsets(s, t, v, data, err) != K3_OK)
+    if (judge_dtype(s, t, e, &bits, err) != K3_OK ||
+        judge_shape(s, t, e, bits, &bytes, err) != K3_OK ||
+        judge_offsets(s, t, e, data, err) != K3_OK)
         return err->status;
     if (bytes != t->bytes)
         return k3_fail(err, K3_FAILED,
@@ -252,6 +262,20 @@ static enum k3_status parse_tensor(const struct k3_shard *s, struct k3_tensor *t
 
 /* ---- one shard --------------------------------------------------------------------------- */
 
+/* A shard's header while it is entered. */
+struct header {
+    struct k3_checkpoint *c;
+    const struct k3_shard *s;
+    uint32_t shard;
+    uint64_t data;                    /* where the tensors begin */
+    size_t hint;                      /* place of the next tensor in the table, likely */
+    const struct k3_tensor **filled;  /* those with bytes */
+    size_t n, cap;
+    bool sorted;                      /* by offset */
+    bool has_metadata;
+    struct k3_error *err;
+};
+
 static int by_offset(const void *a, const void *b)
 {
     const struct k3_tensor *x = *(const struct k3_tensor *const *)a;
@@ -259,79 +283,119 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Sorts v and refuses two tensors that share a byte. */
-static enum k3_status check_overlaps(const struct k3_shard *s, const struct k3_tensor **v, size_t n,
-                                     struct k3_error *err)
+/* Refuses two tensors that share a byte. */
+static enum k3_status check_overlaps(const struct header *h)
 {
-    qsort(v, n, sizeof *v, by_offset);
-    for (size_t i = 1; i < n; i++)
+    const struct k3_tensor **v = h->filled;
+    if (!h->sorted)
+        qsort(v, h->n, sizeof *v, by_offset);
+    for (size_t i = 1; i < h->n; i++)
         if (v[i]->offset < v[i - 1]->offset + v[i - 1]->bytes)
-            return k3_fail(err, K3_FAILED,
+            return k3_fail(h->err, K3_FAILED,
                            "%s: tensor %s at byte %" PRIu64 " overlaps tensor %s, which ends at %"
-                           PRIu64 "; %s", s->path, v[i]->name, v[i]->offset, v[i - 1]->name,
+                           PRIu64 "; %s", h->s->path, v[i]->name, v[i]->offset, v[i - 1]->name,
                            v[i - 1]->offset + v[i - 1]->bytes, AGAIN);
     return K3_OK;
 }
 
-/* The table's place for this name of the header. */
-static struct k3_tensor *place(struct k3_checkpoint *c, uint32_t shard, const char *name,
-                               size_t *hint, struct k3_error *err)
+static bool add_filled(struct header *h, const struct k3_tensor *t)
 {
-    const struct k3_shard *s = &c->shards[shard];
-    if (k3_ckpt_check_name(s->path, name, err) != K3_OK)
-        return NULL;
-    size_t i = k3_ckpt_search(c, name, *hint);
+    if (h->n == h->cap) {
+        const size_t cap = h->cap ? 2 * h->cap : 256;
+        const struct k3_tensor **v = realloc(h->filled, cap * sizeof *v);
+        if (!v) {
+            k3_fail_memory(h->err, "a shard's header", cap * sizeof *v);
+            return false;
+        }
+        h->filled = v;
+        h->cap = cap;
+    }
+    h->sorted &= h->n == 0 || h->filled[h->n - 1]->offset <= t->offset;
+    h->filled[h->n++] = t;
+    return true;
+}
+
+/* The table's place for this name of the header. */
+static struct k3_tensor *place(struct header *h, struct k3_scan *scan, const char *name)
+{
+    const struct k3_checkpoint *c = h->c;
+    size_t i = k3_ckpt_search(c, name, h->hint);
     if (i == SIZE_MAX) {
-        k3_fail(err, K3_FAILED,
-                "%s: tensor %s is not in the index: index and shard do not belong together; fetch "
-                "both again", s->path, name);
+        if (k3_ckpt_check_name(h->s->path, name, h->err) == K3_OK) /* those of the table are good */
+            k3_fail(h->err, K3_FAILED,
+                    "%s: tensor %s is not in the index: index and shard do not belong together; "
+                    "fetch both again", h->s->path, name);
         return NULL;
     }
-    if (c->tensors[i].shard != shard) {
-        k3_fail(err, K3_FAILED, "%s: tensor %s is here too, but the index places it in %s: %s",
-                s->path, name, c->shards[c->tensors[i].shard].name,
+    if (c->tensors[i].shard != h->shard) {
+        k3_fail(h->err, K3_FAILED, "%s: tensor %s is here too, but the index places it in %s: %s",
+                h->s->path, name, c->shards[c->tensors[i].shard].name,
                 "a name twice; fetch index and shards again");
         return NULL;
     }
-    *hint = i + 1;
+    if (c->tensors[i].dtype_name) {
+        k3_scan_twice(scan, name);
+        return NULL;
+    }
+    h->hint = i + 1;
     return &c->tensors[i];
+}
+
+/* A member of the header: a tensor, or what the file says of itself. */
+static bool take_tensor(void *ud, struct k3_scan *s, char *name, size_t len)
+{
+    struct header *h = ud;
+    (void)len;
+    if (strcmp(name, "__metadata__") == 0) {
+        if (h->has_metadata)
+            return k3_scan_twice(s, name);
+        h->has_metadata = true;
+        return k3_scan_skip(s);
+    }
+    struct k3_tensor *t = place(h, s, name);
+    if (!t)
+        return false;
+    struct entry e = {.dtype = NULL};
+    if (k3_scan_next(s) != '{') {
+        if (k3_scan_skip(s))
+            bad(h->err, h->s, t->name, "its entry is not an object");
+        return false;
+    }
+    return k3_scan_object(s, K3_SCAN_WATCHED, take_entry_member, &e) &&
+           judge_entry(h->s, t, &e, h->data, h->err) == K3_OK && (t->bytes == 0 || add_filled(h, t));
+}
+
+static void note_peak(struct k3_checkpoint *c, uint64_t length, const struct header *h)
+{
+    uint64_t held = length + h->cap * sizeof *h->filled;
+    held = c->table_bytes + (length <= K3_CKPT_SIDE_BY_SIDE ? K3_CKPT_TEAM * held : held);
+#pragma omp critical(k3_peak_bytes)
+    if (held > c->peak_bytes)
+        c->peak_bytes = held;
 }
 
 enum k3_status k3_ckpt_enter(struct k3_checkpoint *c, uint32_t shard, struct k3_error *err)
 {
     const struct k3_shard *s = &c->shards[shard];
-    uint64_t data = 0;
-    json_t *header = k3_ckpt_header(s, &data, err);
-    if (!header)
+    struct header h = {.c = c, .s = s, .shard = shard, .sorted = true, .err = err};
+    uint64_t length = 0;
+    if (k3_ckpt_header_length(s, &length, err) != K3_OK)
         return err->status;
-    const struct k3_tensor **filled = calloc(json_object_size(header) + 1, sizeof *filled);
-    if (!filled) {
-        json_decref(header);
-        return k3_fail_memory(err, "a shard's header", json_object_size(header) * sizeof *filled);
-    }
-    enum k3_status st = K3_OK;
-    size_t n = 0, hint = 0;
-    const char *name;
-    json_t *v;
-    json_object_foreach (header, name, v) {
-        if (strcmp(name, "__metadata__") == 0)
-            continue;
-        struct k3_tensor *t = place(c, shard, name, &hint, err);
-        st = t ? parse_tensor(s, t, v, data, err) : err->status;
-        if (st != K3_OK)
-            break;
-        if (t->bytes > 0)
-            filled[n++] = t;
-    }
+    char *text = malloc(length + 1);
+    if (!text)
+        return k3_fail_memory(err, "a shard's header", length + 1);
+    text[length] = '\0';
+    h.data = 8 + length;
+    struct k3_scan scan;
+    k3_scan_begin(&scan, text, length, s->path, "header", err);
+    enum k3_status st = k3_ckpt_read_text(s->fd, 8, text, length, s->path, "header", err);
+    if (st == K3_OK && !k3_scan_document(&scan, K3_SCAN_UNIQUE, take_tensor, &h))
+        st = err->status;
     if (st == K3_OK)
-        st = check_overlaps(s, filled, n, err);
-    /* What jansson took is about eight times the text. */
-    uint64_t held = 10 * (data - 8) + n * sizeof *filled;
-    held = c->table_bytes + (data - 8 <= K3_CKPT_SIDE_BY_SIDE ? K3_CKPT_TEAM * held : held);
-#pragma omp critical(k3_peak_bytes)
-    if (held > c->peak_bytes)
-        c->peak_bytes = held;
-    free(filled);
-    json_decref(header);
+        st = check_overlaps(&h);
+    note_peak(c, length, &h);
+    k3_scan_end(&scan);
+    free(h.filled);
+    free(text);
     return st;
 }
