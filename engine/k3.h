@@ -68,6 +68,7 @@ struct k3_plan {
     uint64_t total;
     uint64_t trunk_bytes;        /* the whole tape: trunk and lm_head as stored */
     uint64_t trunk_per_token;    /* of these, read for each decode step */
+    uint64_t bytes_per_token;    /* read for it besides experts: that, and a row of the embedding */
     uint64_t expert_bytes;       /* one expert as stored */
     uint64_t experts_per_token;  /* expert bytes of a decode step when nothing is resident */
     uint32_t context, chunk, threads, io_depth;
@@ -211,6 +212,7 @@ struct k3_metrics {
     uint64_t prefetched;      /* read during the step, and there when compute came for it */
     uint64_t waited;          /* compute had to block for it */
     uint32_t devices;
+    double first_read_s;      /* age of the process when the tape began to be read; 0 = not yet */
     /* where the running chunk is */
     bool running;
     uint32_t layer, layers;   /* layers finished of layers */

@@ -495,7 +495,9 @@ static void report(const struct batch *b)
                                   .io = k3_io_in_use(b->rt.engine),
                                   .budget = plan->budget,
                                   .planned = plan->total,
-                                  .peak_rss = k3_host_peak_rss()};
+                                  .peak_rss = k3_host_peak_rss(),
+                                  .plan_bytes_per_token = plan->bytes_per_token,
+                                  .first_read_s = m.first_read_s};
     report_run(stderr, &f);
 }
 

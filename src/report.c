@@ -121,8 +121,13 @@ void report_run(FILE *out, const struct run_figures *r)
     stats_add(&all, &r->steps);
     report_tokens(out, r);
     report_disk(out, &all, r->devices);
+    if (r->steps.tokens > 0)
+        fprintf(out, "trunk: %s read for each token (plan %s)\n",
+                size_format(a, sizeof a, (uint64_t)stats_trunk_per_token(&r->steps)),
+                size_format(b, sizeof b, r->plan_bytes_per_token));
     if (r->io[0] != '\0')
-        fprintf(out, "reading: %s\n", r->io);
+        fprintf(out, "reading: %s, begun %s after the start\n", r->io,
+                report_time(a, sizeof a, r->first_read_s));
     fprintf(out, "memory: peak %s (plan %s, budget %s)\n", size_format(a, sizeof a, r->peak_rss),
             size_format(b, sizeof b, r->planned), size_format(c, sizeof c, r->budget));
 }

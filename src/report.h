@@ -21,6 +21,8 @@ struct run_figures {
     uint32_t devices;
     const char *io;                   /* the way of reading, as it was at the end */
     uint64_t budget, planned, peak_rss;
+    uint64_t plan_bytes_per_token;    /* of the trunk */
+    double first_read_s;
 };
 void report_run(FILE *out, const struct run_figures *r);
 

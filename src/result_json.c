@@ -60,6 +60,8 @@ static void put_totals(struct jsonout *j, const struct batch *b)
     jsonout_real(j, "raw_hit_rate", stats_raw_hit_rate(&all));
     jsonout_u64(j, "bytes_read", all.bytes_trunk + all.bytes_experts);
     jsonout_real(j, "device_busy_fraction", stats_busy_fraction(&all, m.devices));
+    jsonout_real(j, "trunk_bytes_per_token", stats_trunk_per_token(&b->steps_sum));
+    jsonout_u64(j, "plan_bytes_per_token", k3_get_plan(b->rt.engine)->bytes_per_token);
     jsonout_close(j, '}');
 }
 
@@ -98,12 +100,15 @@ static void put_plan(struct jsonout *j, const struct k3_plan *p)
 
 static void put_run(struct jsonout *j, const struct batch *b, const struct k3_plan *p)
 {
+    struct k3_metrics m;
+    k3_get_metrics(b->rt.engine, &m);
     const char *io = k3_io_in_use(b->rt.engine);
     jsonout_open(j, "run", '{');
     jsonout_string(j, "isa", p->isa, p->isa == NULL ? 0 : strlen(p->isa));
     jsonout_int(j, "threads", p->threads);
     jsonout_string(j, "io", io, strlen(io));
     jsonout_int(j, "chunk", p->chunk);
+    jsonout_real(j, "first_read_s", m.first_read_s);
     jsonout_string(j, "model", b->rt.name, strlen(b->rt.name));
     jsonout_string(j, "version", PACKAGE_VERSION, strlen(PACKAGE_VERSION));
     jsonout_close(j, '}');

@@ -57,6 +57,11 @@ double stats_raw_hit_rate(const struct step_stats *s)
     return s->requests > 0 ? (double)raw / (double)s->requests : 0;
 }
 
+double stats_trunk_per_token(const struct step_stats *s)
+{
+    return s->tokens > 0 ? (double)s->bytes_trunk / s->tokens : 0;
+}
+
 double stats_busy_fraction(const struct step_stats *s, uint32_t devices)
 {
     return s->seconds > 0 && devices > 0 ? s->device_busy_s / (s->seconds * devices) : 0;

@@ -13,6 +13,7 @@ void stats_add(struct step_stats *sum, const struct step_stats *s);
 double stats_wait_fraction(const struct step_stats *s);                   /* 0 without time */
 double stats_hit_rate(const struct step_stats *s);                        /* TRUE resident hits */
 double stats_raw_hit_rate(const struct step_stats *s);                    /* there when used */
+double stats_trunk_per_token(const struct step_stats *s);                 /* bytes */
 double stats_busy_fraction(const struct step_stats *s, uint32_t devices); /* per device */
 
 #define PACE_WINDOW 1024

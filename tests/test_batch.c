@@ -159,10 +159,12 @@ static void expect_contract(const json_t *j)
                                          "r raw_hit_rate",
                                          "i bytes_read",
                                          "r device_busy_fraction",
+                                         "r trunk_bytes_per_token",
+                                         "i plan_bytes_per_token",
                                          NULL};
     static const char *const memory[] = {"i budget", "o plan", "i peak_rss", NULL};
     static const char *const run[] = {"s isa",   "i threads", "s io", "i chunk",
-                                      "s model", "s version", NULL};
+                                      "s model", "s version", "r first_read_s", NULL};
     expect_members(j, top);
     expect_members(json_object_get(j, "prefill"), prefill);
     expect_members(json_object_get(j, "totals"), totals);

@@ -120,6 +120,7 @@ enum k3_status k3_start(k3_engine *e, k3_progress_fn progress, void *ud, struct 
                            err);
     if (!e->tape)
         return err->status;
+    e->first_read_s = k3_host_process_seconds();
     snprintf(e->plan.io, sizeof e->plan.io, "%s", k3_io_name(e->io));
     if (e->opt.trace_path) {
         e->trace = k3_trace_create(e->opt.trace_path, err);
@@ -362,6 +363,7 @@ void k3_get_metrics(const k3_engine *e, struct k3_metrics *out)
     out->running = atomic_load(&e->progress.running);
     out->layer = atomic_load(&e->progress.layer);
     out->chunk_tokens = atomic_load(&e->progress.chunk_tokens);
+    out->first_read_s = e->first_read_s;
     if (!e->tape)
         return;
     struct k3_io_counters io;

@@ -51,6 +51,7 @@ struct k3_engine {
     struct k3_tape *tape;
     struct k3_experts *experts;
     struct k3_trace_writer *trace; /* NULL = no trace */
+    double first_read_s;           /* as in k3_metrics; set before the engine is shared */
 
     struct k3_layer *layers;
     const float *top[TOP_VECTORS]; /* RES_NORM holds norm x projection */

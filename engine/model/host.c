@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* "Name:   123 kB" in a file of such lines; 0 when it is not there. */
@@ -114,6 +115,23 @@ uint64_t k3_host_rss(void)
 uint64_t k3_host_peak_rss(void)
 {
     return kilobytes_field("/proc/self/status", "VmHWM");
+}
+
+double k3_host_process_seconds(void)
+{
+    FILE *f = fopen("/proc/self/stat", "re");
+    if (!f)
+        return 0;
+    char line[1024];
+    const char *at = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    fclose(f);
+    for (int field = 2; at && field < 22; field++) /* starttime is the 22nd, the name the 2nd */
+        at = strchr(at + 1, ' ');
+    struct timespec now;
+    const long ticks = sysconf(_SC_CLK_TCK);
+    if (!at || ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+        return 0;
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - strtod(at, NULL) / (double)ticks;
 }
 
 bool k3_host_always_huge(void)

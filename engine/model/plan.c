@@ -354,6 +354,7 @@ enum k3_status k3_plan_compute(struct k3_engine *e, uint64_t transient, struct k
         return too_small(e, err);
     if (spend(e, err) != K3_OK)
         return err->status;
+    p->bytes_per_token = p->trunk_per_token + e->bind.embed_row_bytes;
     p->total = sum_parts(p);
     return K3_OK;
 }
