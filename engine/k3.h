@@ -100,7 +100,8 @@ const struct k3_plan *k3_get_plan(const k3_engine *e); /* lives as long as the e
  * the first read. Any thread; lives as long as the engine; "" before k3_start(). */
 const char *k3_io_in_use(const k3_engine *e);
 
-/* The plan for a config.json alone, without weights (opt->model_dir/config.json). */
+/* The plan for a config.json alone, without weights: that in opt->model_dir, or when it is NULL that
+ * of the released checkpoint. */
 enum k3_status k3_plan_config(const struct k3_options *opt, struct k3_plan *plan,
                               struct k3_error *err);
 

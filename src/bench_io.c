@@ -5,7 +5,6 @@
 #include "bench_io.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,26 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../engine/storage/io.h"
-#include "clock.h"
+#include "disk_meter.h"
 #include "disk_rate.h"
 
-#define SPELL 0.4                     /* seconds of one repeat */
-#define IN_FLIGHT_MAX (300u << 20)    /* bytes of buffers: more than the engine ever has */
+#define SPELL 0.4 /* seconds of one repeat */
 #define REPEATS_MAX 101
-#define EXPERT_BYTES 17547264u        /* of the released model */
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const uint32_t depths[] = {1, 2, 4, 8, 16, 32};
 static const struct pattern {
     const char *name;
-    uint64_t bytes;
-    bool scattered; /* anywhere, as experts are; else in order, as the tape is */
+    struct disk_reads reads;
 } patterns[] = {
-    {"1 MiB in order", 1u << 20, false},
-    {"8 MiB in order", 8u << 20, false},
-    {"16 MiB in order", 16u << 20, false},
-    {"experts (17.5 MB) anywhere", EXPERT_BYTES, true},
+    {"1 MiB in order", {1u << 20, false}},
+    {"8 MiB in order", {8u << 20, false}},
+    {"16 MiB in order", {16u << 20, false}},
+    {"experts (17.5 MB) anywhere", {DISK_EXPERT_BYTES, true}},
 };
 enum { DEPTHS = COUNT(depths), PATTERNS = COUNT(patterns) };
 
@@ -44,10 +39,8 @@ struct bench {
     struct k3_checkpoint *c;
     struct k3_checkpoint of_file; /* with --file: a checkpoint of one file */
     struct k3_shard shard;
-    uint8_t *buffers;
+    struct disk_meter meter;
     double rates[PATTERNS][DEPTHS][REPEATS_MAX]; /* bytes/s; 0 = cannot be measured */
-    char name[96];                               /* backend of the last run, without the depth */
-    uint64_t seed, at;                           /* of the next read: random state, place */
 };
 
 static const char help_text[] =
@@ -189,141 +182,33 @@ static void close_data(struct bench *b)
         k3_checkpoint_close(b->c);
 }
 
-static uint64_t data_bytes(const struct k3_checkpoint *c)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < c->n_shards; i++)
-        sum += c->shards[i].size;
-    return sum;
-}
-
-/* Places for reads of this size over all shards together. */
-static uint64_t places(const struct k3_checkpoint *c, uint64_t bytes)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < c->n_shards; i++)
-        n += c->shards[i].size / bytes;
-    return n;
-}
-
-static uint64_t next_random(struct bench *b)
-{
-    uint64_t z = b->seed += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-/* Aims r at the next place; a tensor begins anywhere, so the offset is odd where there is room. */
-static void aim(struct bench *b, const struct pattern *p, struct k3_io_req *r)
-{
-    uint64_t n = places(b->c, p->bytes);
-    uint64_t k = p->scattered ? next_random(b) % n : b->at++ % n;
-    uint32_t shard = 0;
-    while (k >= b->c->shards[shard].size / p->bytes)
-        k -= b->c->shards[shard++].size / p->bytes;
-    r->shard = shard;
-    r->bytes = p->bytes;
-    r->class = p->scattered ? K3_IO_DEMAND : K3_IO_TAPE;
-    r->offset = k * p->bytes;
-    if (r->offset + p->bytes + 1001 <= b->c->shards[shard].size)
-        r->offset += 1001;
-}
-
 /* ---- measuring --------------------------------------------------------------------------- */
 
 static bool measurable(const struct bench *b, size_t pattern, size_t depth)
 {
-    uint64_t room = k3_io_window(1001, patterns[pattern].bytes);
-    return room * depths[depth] <= IN_FLIGHT_MAX && places(b->c, patterns[pattern].bytes) > 0;
-}
-
-static void note_name(struct bench *b, const struct k3_io *io)
-{
-    /* "direct x16 (why)": the depth is the column's, the rest is told once. */
-    const char *name = k3_io_name(io), *x = strstr(name, " x");
-    size_t head = x ? (size_t)(x - name) : strlen(name);
-    const char *rest = x ? x + 2 + strspn(x + 2, "0123456789") : "";
-    snprintf(b->name, sizeof b->name, "%.*s%s", (int)head, name, rest);
-}
-
-/* Keeps `depth` requests under way for a while. *rate = bytes/s. */
-static enum k3_status run(struct bench *b, struct k3_io *io, const struct pattern *p,
-                          uint32_t depth, double *rate, struct k3_error *err)
-{
-    struct k3_io_req reqs[32] = {{0}};
-    struct k3_io_req *list[32];
-    uint64_t room = k3_io_window(1001, p->bytes), bytes = 0;
-    b->at = next_random(b);
-    for (uint32_t i = 0; i < depth; i++) {
-        list[i] = &reqs[i];
-        reqs[i].buf = b->buffers + i * room;
-        aim(b, p, &reqs[i]);
-    }
-    double begin = clock_now(), now = begin;
-    k3_io_submit(io, list, depth);
-    for (uint32_t n = depth; n > 0;) {
-        k3_io_wait_any(io, list, n);
-        now = clock_now();
-        for (uint32_t i = 0; i < n;) {
-            struct k3_io_req *r = list[i];
-            if (!atomic_load_explicit(&r->done, memory_order_acquire)) {
-                i++;
-                continue;
-            }
-            if (r->error) {
-                k3_io_fail(io, r, err);
-                k3_io_drain(io);
-                return err->status;
-            }
-            bytes += r->bytes;
-            if (now - begin < SPELL) {
-                aim(b, p, r);
-                k3_io_submit(io, &r, 1);
-                i++;
-            } else {
-                list[i] = list[--n];
-            }
-        }
-    }
-    *rate = (double)bytes / (now - begin);
-    return K3_OK;
-}
-
-static void drop_cache(const struct k3_checkpoint *c)
-{
-    for (size_t i = 0; i < c->n_shards; i++)
-        (void)posix_fadvise(c->shards[i].fd, 0, 0, POSIX_FADV_DONTNEED);
-}
-
-static enum k3_status measure_one(struct bench *b, size_t pattern, size_t depth, double *rate,
-                                  struct k3_error *err)
-{
-    struct k3_io_options opt = {.kind = b->kind, .depth = depths[depth]};
-    struct k3_io *io = k3_io_open(b->c, &opt, err);
-    if (!io)
-        return err->status;
-    drop_cache(b->c);
-    enum k3_status st = run(b, io, &patterns[pattern], depths[depth], rate, err);
-    note_name(b, io);
-    k3_io_close(io);
-    return st;
+    const uint64_t bytes = patterns[pattern].reads.bytes;
+    return disk_buffers(bytes, depths[depth]) <= DISK_IN_FLIGHT_MAX &&
+           disk_places(b->c, bytes) > 0;
 }
 
 /* Repeats are the outermost loop, so that a slow minute of the disk meets all figures alike. */
 static enum k3_status measure(struct bench *b, struct k3_error *err)
 {
-    b->buffers = k3_io_alloc(IN_FLIGHT_MAX);
-    if (!b->buffers)
-        return k3_fail_memory(err, "the buffers", IN_FLIGHT_MAX);
-    memset(b->buffers, 1, IN_FLIGHT_MAX); /* the pages are there before the clock runs */
+    struct disk_meter *m = &b->meter;
+    m->files = b->c;
+    m->kind = b->kind;
+    m->buffers = k3_io_alloc(DISK_IN_FLIGHT_MAX);
+    if (!m->buffers)
+        return k3_fail_memory(err, "the buffers", DISK_IN_FLIGHT_MAX);
+    memset(m->buffers, 1, DISK_IN_FLIGHT_MAX); /* the pages are there before the clock runs */
     enum k3_status st = K3_OK;
     for (unsigned r = 0; r < b->repeats && st == K3_OK; r++)
         for (size_t i = 0; i < PATTERNS && st == K3_OK; i++)
             for (size_t d = 0; d < DEPTHS && st == K3_OK; d++)
                 if (measurable(b, i, d))
-                    st = measure_one(b, i, d, &b->rates[i][d][r], err);
-    k3_io_free(b->buffers, IN_FLIGHT_MAX);
+                    st = disk_measure(m, &patterns[i].reads, depths[d], SPELL,
+                                      &b->rates[i][d][r], err);
+    k3_io_free(m->buffers, DISK_IN_FLIGHT_MAX);
     return st;
 }
 
@@ -348,8 +233,8 @@ static void print_tsv(struct bench *b)
             const double *r = b->rates[i][d];
             if (measurable(b, i, d))
                 printf("%s\t%" PRIu64 "\t%u\t%.3f\t%.3f\t%.3f\t%u\t%s\n", patterns[i].name,
-                       patterns[i].bytes, depths[d], median(r, b->repeats) / 1e9, r[0] / 1e9,
-                       r[b->repeats - 1] / 1e9, b->repeats, b->name);
+                       patterns[i].reads.bytes, depths[d], median(r, b->repeats) / 1e9, r[0] / 1e9,
+                       r[b->repeats - 1] / 1e9, b->repeats, b->meter.name);
         }
 }
 
@@ -357,7 +242,7 @@ static void print_table(struct bench *b)
 {
     printf("%s: %zu file%s, %.2f GB; %s; median of %u repeat%s, GB/s\n\n",
            b->model ? b->model : b->file, b->c->n_shards, b->c->n_shards == 1 ? "" : "s",
-           (double)data_bytes(b->c) / 1e9, b->name, b->repeats, b->repeats == 1 ? "" : "s");
+           (double)disk_bytes(b->c) / 1e9, b->meter.name, b->repeats, b->repeats == 1 ? "" : "s");
     printf("%-28s", "requests in flight");
     for (size_t d = 0; d < DEPTHS; d++)
         printf("%8u", depths[d]);
@@ -382,7 +267,7 @@ static void keep_best(struct bench *b)
         for (size_t d = 0; d < DEPTHS; d++)
             if (measurable(b, i, d) && median(b->rates[i][d], b->repeats) > best)
                 best = median(b->rates[i][d], b->repeats);
-    if (!b->model || best <= 0 || strncmp(b->name, "buffered", 8) == 0)
+    if (!b->model || best <= 0 || strncmp(b->meter.name, "buffered", 8) == 0)
         return;
     if (disk_rate_keep(b->model, best, &err) != K3_OK)
         fprintf(stderr, "k3chat bench io: the rate could not be kept for the chat: %s\n",
@@ -418,9 +303,9 @@ int bench_io(int argc, char **argv)
     b->repeats = 3;
     int st = parse_args(b, argc, argv);
     if (st < 0 && (st = (int)open_data(b, &err)) == K3_OK) {
-        if (places(b->c, patterns[0].bytes) == 0)
+        if (disk_places(b->c, patterns[0].reads.bytes) == 0)
             k3_fail(&err, K3_FAILED, "%s: %" PRIu64 " bytes are too few to measure with",
-                    b->model ? b->model : b->file, data_bytes(b->c));
+                    b->model ? b->model : b->file, disk_bytes(b->c));
         else
             measure(b, &err);
         st = err.status == K3_OK ? report(b) : failed(&err);

@@ -175,6 +175,9 @@ void man_print(FILE *out)
     put_paragraph(out, "Exactly one prompt, of --ids to --continue, belongs to --batch. The answer goes "
                        "to stdout, everything else to stderr.");
     put_options(out, FOR_BATCH, FOR_CHAT);
+    put_section(out, "DOCTOR OPTIONS");
+    put_paragraph(out, "Besides those of the chat that say how a model is run:");
+    put_options(out, FOR_DOCTOR, FOR_BOTH);
     put_commands(out);
     put_keys(out);
     PUT_ITEMS(out, "EXIT STATUS", exits);

@@ -454,6 +454,13 @@ static enum k3_status set_dump_routing(struct request *r, const char *v, struct 
     return K3_OK;
 }
 
+/* ---- doctor ------------------------------------------------------------------------------ */
+
+static enum k3_status set_measure(struct request *r, const char *v, struct k3_error *err)
+{
+    return take_size(v, UINT64_C(64) << 20, &r->measure, err);
+}
+
 /* ---- screen ------------------------------------------------------------------------------ */
 
 static enum k3_status set_plain(struct request *r, const char *v, struct k3_error *err)
@@ -623,6 +630,9 @@ const struct setting settings[] = {
     {"trace", NULL, "FILE", "the experts asked for, in order", FOR_BATCH, SHAPE_ONE, set_trace},
     {"dump-routing", NULL, NULL, "adds each position's experts to the JSON", FOR_BATCH, SHAPE_ONE,
      set_dump_routing},
+
+    {"measure", NULL, "SIZE", "measure the disk with a temporary file of this size", FOR_DOCTOR,
+     SHAPE_ONE, set_measure},
 
     {"plain", NULL, NULL, "lines of text instead of a screen: for screen readers, simple terminals, pipes",
      FOR_CHAT, SHAPE_ONE, set_plain},

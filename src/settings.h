@@ -41,6 +41,7 @@ struct request {
     struct run_config run;
     const char *profile;        /* --profile as given, or NULL */
     bool batch;                 /* --batch was given */
+    uint64_t measure;           /* doctor: bytes of the file to measure with; 0 = the shards */
     struct batch_request todo;
     const char *place;          /* FILE:LINE:COLUMN of the value that is being taken, for what is
                                  * checked later; NULL: it stood on the command line */

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../engine/demo/synth_plan.h"
+#include "../engine/model/model_config.h"
 #include "fixture.h"
 #include "program.h"
 
@@ -191,6 +192,39 @@ static double figure_behind(const char *text, const char *words)
     return strtod(at + strlen(words), NULL);
 }
 
+/* What the program knows of the released checkpoint is what its config.json says. */
+static void released_is_known(void **state)
+{
+    (void)state;
+    char dir[FIXTURE_PATH];
+    struct k3_config read, known;
+    struct k3_error err = {0};
+    fixture_join(dir, scratch, "known");
+    write_released_config(dir);
+    if (k3_config_read(dir, &read, &err) != K3_OK)
+        fail_msg("%s", err.message);
+    memset(&known, 0xFF, sizeof known);
+    k3_config_released(&known);
+    assert_memory_equal(known.is_mla, read.is_mla, sizeof read.is_mla);
+    const uint32_t numbers[][2] = {
+        {known.hidden, read.hidden}, {known.layers, read.layers}, {known.vocab, read.vocab},
+        {known.kda_heads, read.kda_heads}, {known.kda_dim, read.kda_dim},
+        {known.conv_taps, read.conv_taps}, {known.heads, read.heads},
+        {known.q_lora, read.q_lora}, {known.kv_lora, read.kv_lora}, {known.nope, read.nope},
+        {known.rope, read.rope}, {known.v_head, read.v_head}, {known.experts, read.experts},
+        {known.top_k, read.top_k}, {known.shared, read.shared}, {known.latent, read.latent},
+        {known.inter, read.inter}, {known.dense_layers, read.dense_layers},
+        {known.dense_inter, read.dense_inter}, {known.block, read.block},
+        {known.renormalize, read.renormalize}, {known.latent_norm, read.latent_norm},
+        {known.quantized, read.quantized}, {(uint32_t)known.bos, (uint32_t)read.bos},
+        {(uint32_t)known.eos, (uint32_t)read.eos}, {(uint32_t)known.pad, (uint32_t)read.pad}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        assert_int_equal(numbers[i][0], numbers[i][1]);
+    assert_true(known.rms_eps == read.rms_eps && known.gate_lower == read.gate_lower);
+    assert_true(known.routed_scale == read.routed_scale && known.situ_beta == read.situ_beta);
+    assert_true(known.situ_linear_beta == read.situ_linear_beta);
+}
+
 /* Without weights: the config alone. */
 static void released_geometry(void **state)
 {
@@ -245,6 +279,7 @@ int main(void)
         cmocka_unit_test(ceiling_direct),
         cmocka_unit_test(ceiling_threads_and_text),
         cmocka_unit_test(too_small_is_refused),
+        cmocka_unit_test(released_is_known),
         cmocka_unit_test(released_geometry),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

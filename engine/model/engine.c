@@ -173,8 +173,10 @@ enum k3_status k3_plan_config(const struct k3_options *opt, struct k3_plan *plan
         return k3_fail_memory(err, "a plan", sizeof *e);
     e->opt = *opt;
     enum k3_status st = choose_kernels(e, err);
-    if (st == K3_OK)
+    if (st == K3_OK && opt->model_dir)
         st = k3_config_read(opt->model_dir, &e->cfg, err);
+    else if (st == K3_OK)
+        k3_config_released(&e->cfg);
     if (st == K3_OK)
         st = k3_bind_make(&e->cfg, NULL, &e->bind, err);
     if (st == K3_OK)

@@ -350,6 +350,21 @@ enum k3_status k3_config_read(const char *dir, struct k3_config *c, struct k3_er
     return K3_OK;
 }
 
+void k3_config_released(struct k3_config *c)
+{
+    *c = (struct k3_config){
+        .hidden = 7168, .layers = 93, .vocab = 163840, .rms_eps = 1e-5f,
+        .kda_heads = 96, .kda_dim = 128, .conv_taps = 4, .gate_lower = -5,
+        .heads = 96, .q_lora = 1536, .kv_lora = 512, .nope = 128, .rope = 64, .v_head = 128,
+        .experts = 896, .top_k = 16, .shared = 2, .latent = 3584, .inter = 3072,
+        .routed_scale = 1, .renormalize = true, .latent_norm = true,
+        .dense_layers = 1, .dense_inter = 33792, .block = 12,
+        .situ_beta = 4, .situ_linear_beta = 25,
+        .bos = 163584, .eos = 163586, .pad = 163839, .quantized = true};
+    for (uint32_t l = 0; l < c->layers; l++)
+        c->is_mla[l] = l % 4 == 3 || l + 1 == c->layers;
+}
+
 uint32_t k3_count_mla(const struct k3_config *c)
 {
     uint32_t n = 0;

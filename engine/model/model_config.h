@@ -53,6 +53,10 @@ uint32_t k3_count_moe(const struct k3_config *c);
 /* Reads dir/config.json. On K3_USAGE the message lists every missing and contradictory field. */
 enum k3_status k3_config_read(const char *dir, struct k3_config *c, struct k3_error *err);
 
+/* What the config.json of the released checkpoint says, for those who have not fetched it yet. */
+void k3_config_released(struct k3_config *c);
+#define K3_RELEASED_BYTES UINT64_C(1560936091448) /* of its shards */
+
 /* Ids that end a turn: eos of config.json and eos_token_id (number or list) of
  * generation_config.json when that file exists. Returns how many were put. */
 size_t k3_config_stop_ids(const char *dir, const struct k3_config *c, int32_t *ids, size_t max);
