@@ -5,7 +5,8 @@ set -eu
 cd "$(dirname "$0")"
 
 packages="gcc make autoconf automake pkg-config libncurses-dev libyaml-dev libjansson-dev
-libutf8proc-dev libcmark-dev libxxhash-dev liburing-dev libcmocka-dev libvterm-dev"
+libutf8proc-dev libcmark-dev libxxhash-dev liburing-dev libcurl4-openssl-dev libssl-dev
+libcmocka-dev libvterm-dev"
 
 usage()
 {

@@ -295,14 +295,18 @@ static void print_next(const struct request *r, enum found found)
         puts("next: k3chat (the demo model; --model DIR opens a real one)");
         return;
     }
+    if (found != FOUND_WHOLE) {
+        fputs("next: k3chat fetch SOURCE ", stdout);
+        print_word(dir);
+        puts(" (SOURCE: a repository OWNER/NAME, or the address of the files)");
+        return;
+    }
     fputs("next: k3chat ", stdout);
-    if (found == FOUND_WHOLE && r->profile != NULL) {
+    if (r->profile != NULL) {
         fputs("--profile ", stdout);
         print_word(r->profile);
         putchar(' ');
     }
-    if (found != FOUND_WHOLE)
-        fputs(command_find("fetch") != NULL ? "fetch " : "verify ", stdout);
     fputs("--model ", stdout);
     print_word(dir);
     putchar('\n');

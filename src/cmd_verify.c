@@ -10,6 +10,7 @@
 #include "../engine/text/tokenizer.h"
 #include "options.h"
 #include "size.h"
+#include "verify_sums.h"
 
 static void on_progress(void *ud, const char *what, uint64_t done, uint64_t total)
 {
@@ -63,7 +64,7 @@ static enum k3_status check_tokenizer(const char *dir, struct k3_error *err)
 }
 
 /* All checks are made, so that one run tells everything; the first failure's status stands. */
-static int verify(const char *dir)
+static int verify(const char *dir, const struct verify_request *ask)
 {
     enum k3_status (*const checks[])(const char *, struct k3_error *) = {
         check_shards, check_tensors, check_tokenizer};
@@ -79,8 +80,20 @@ static int verify(const char *dir)
         if (i == 0) /* the tensors cannot be looked at */
             i++;
     }
-    if (status == 0)
-        puts("nothing is missing; the contents of the tensors were not read");
+    const bool contents = ask->sha256 || ask->write_sums;
+    if (status == 0 && !contents)
+        puts("nothing is missing; the contents of the tensors were not read (--sha256 does)");
+    if (status != 0 && !contents)
+        verify_print_missing(dir);
+    /* Damaged headers are a reason to look at the contents, not to leave it. */
+    struct k3_error err = {0};
+    fflush(stdout);
+    if (contents && verify_sums(dir, ask, &err) != K3_OK) {
+        fflush(stdout);
+        report_error(&err);
+        if (status == 0 || err.status == K3_CANCELLED)
+            status = (int)err.status;
+    }
     return status;
 }
 
@@ -91,13 +104,15 @@ int cmd_verify(int argc, char **argv)
     int status = 0;
     const enum options_result what = options_parse(argc, argv, FOR_VERIFY, &r, &err);
     if (what == OPTIONS_HELP) {
-        puts("Usage: k3chat verify --model DIR\n\nChecks that a checkpoint is whole: files, sizes, "
-             "headers, index, every tensor\nthe config calls for, and the tokenizer.\n");
+        puts("Usage: k3chat verify --model DIR [--sha256 [LIST]]\n\nChecks that a checkpoint is "
+             "whole: files, sizes, headers, index, every tensor\nthe config calls for, and the "
+             "tokenizer; with --sha256 also what is in the files.\nWhat has been read is remembered, "
+             "so that a run that is stopped can go on.\n");
         options_print(stdout, FOR_VERIFY, 0);
     } else if (what == OPTIONS_VERSION) {
         version_print(stdout);
     } else if (what == OPTIONS_RUN && r.run.engine.model_dir != NULL) {
-        status = verify(r.run.engine.model_dir);
+        status = verify(r.run.engine.model_dir, &r.verify);
     } else {
         if (what == OPTIONS_RUN)
             k3_fail(&err, K3_USAGE, "verify needs --model DIR");

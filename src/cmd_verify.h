@@ -1,4 +1,4 @@
-/* cmd_verify.h - `k3chat verify --model DIR`: is the checkpoint whole? */
+/* cmd_verify.h - `k3chat verify --model DIR`: is the checkpoint whole? Runs in k3chat-files. */
 #ifndef K3CHAT_CMD_VERIFY_H
 #define K3CHAT_CMD_VERIFY_H
 

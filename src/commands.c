@@ -7,13 +7,14 @@
 #include "cmd_doctor.h"
 #include "cmd_sessions.h"
 #include "cmd_trace.h"
-#include "cmd_verify.h"
+#include "helper.h"
 #include "options.h"
 
 const struct command commands[] = {
     {"doctor", "doctor [--model DIR]", "what this machine can do, and which profile fits",
      cmd_doctor},
-    {"verify", "verify --model DIR", "checks that a checkpoint is whole", cmd_verify},
+    {"fetch", "fetch [options] SOURCE FOLDER", "downloads a checkpoint", helper_run},
+    {"verify", "verify --model DIR", "checks that a checkpoint is whole", helper_run},
     {"sessions", "sessions list|show|export|rename|delete|search|check|import",
      "looks after the saved chats", cmd_sessions},
     {"trace", "trace FILE", "replays an expert trace: hit rate by capacity and policy", cmd_trace},

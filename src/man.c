@@ -127,12 +127,18 @@ static const struct item files[] = {
     {"$XDG_CONFIG_HOME/k3chat/NAME.yaml",
      "your own (~/.config/k3chat); default.yaml is read when no --profile is given"},
     {"$XDG_DATA_HOME/k3chat/sessions/NAME.jsonl", "transcripts (~/.local/share/k3chat/sessions)"},
+    {"FOLDER/.k3chat-files, FOLDER/SHA256SUMS",
+     "beside a checkpoint that was fetched or verified: what is known of its files, and their sums"},
     {"$XDG_CACHE_HOME/k3chat/demo-N", "the demo model (~/.cache/k3chat/demo-N); made when needed"},
 };
 
 static const struct item variables[] = {
     {"XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_CACHE_HOME, HOME", "where the files above are"},
     {"K3CHAT_CONF", "one more folder that is searched for profiles"},
+    {"K3CHAT_TOKEN, HF_TOKEN, HF_ENDPOINT",
+     "for fetch: a token for the server of the source, one for repositories only, and the server "
+     "of repositories"},
+    {"https_proxy, no_proxy", "for fetch, as libcurl takes them"},
     {"VISUAL, EDITOR", "the editor for writing a message outside the program"},
     {"TMPDIR", "where the message lies meanwhile, and the results of bench runs"},
     {"TERM, NO_COLOR, LC_ALL, LC_CTYPE, LANG", "the terminal, no colours, the character encoding"},
@@ -147,6 +153,7 @@ static void put_examples(FILE *out)
 {
     static const struct item examples[] = {
         {"k3chat", "the demo model, to see the program"},
+        {"k3chat fetch OWNER/NAME ~/kimi-k3", "downloads a checkpoint, or what is missing of it"},
         {"k3chat doctor --model ~/kimi-k3", "what this machine can do with that checkpoint"},
         {"k3chat --model ~/kimi-k3 --profile laptop --session night", "a chat that can be resumed"},
         {"k3chat --batch --prompt \"Hello\" --max-tokens 8 --json -", "one run, with its figures"},
@@ -179,6 +186,13 @@ void man_print(FILE *out)
     put_paragraph(out, "Besides those of the chat that say how a model is run:");
     put_options(out, FOR_DOCTOR, FOR_BOTH);
     put_commands(out);
+    put_section(out, "FETCH AND VERIFY OPTIONS");
+    put_paragraph(out, "Of fetch, which downloads the checkpoint that SOURCE (a repository, "
+                       "OWNER/NAME, or the address of a folder) has into FOLDER, goes on where an "
+                       "earlier run was cut off, and fetches only what is missing or wrong:");
+    put_options(out, FOR_FETCH, 0);
+    put_paragraph(out, "Of verify, besides --model:");
+    put_options(out, FOR_VERIFY, FOR_CHAT);
     put_keys(out);
     PUT_ITEMS(out, "EXIT STATUS", exits);
     PUT_ITEMS(out, "FILES", files);

@@ -33,7 +33,9 @@ static struct option *make_longopts(struct k3_error *err)
         if (settings[i].option == NULL)
             continue;
         o[n].name = settings[i].option;
-        o[n].has_arg = settings[i].arg == NULL ? no_argument : required_argument;
+        o[n].has_arg = settings[i].arg == NULL     ? no_argument
+                       : settings[i].arg[0] == '[' ? optional_argument
+                                                   : required_argument;
         o[n++].val = OPT_FIRST + (int)i;
     }
     o[n++] = (struct option){"help", no_argument, NULL, OPT_HELP};
@@ -64,9 +66,31 @@ static enum k3_status check_mode(const struct setting *s, unsigned modes, struct
     return k3_fail(err, K3_USAGE, "option '--%s' is not for this command", s->option);
 }
 
+/* What stands there besides options; only some commands take words. */
+static enum k3_status take_words(int argc, char **argv, unsigned modes, struct request *r,
+                                 struct k3_error *err)
+{
+    const size_t most = modes == FOR_FETCH ? sizeof r->words / sizeof r->words[0] : 0;
+    for (; optind < argc && r->n_words < most; optind++)
+        r->words[r->n_words++] = argv[optind];
+    if (optind < argc)
+        return k3_fail(err, K3_USAGE, "'%s' is no option; see k3chat --help", argv[optind]);
+    return K3_OK;
+}
+
+/* An optional value may also stand behind a space. */
+static const char *value_of(const struct setting *s, int argc, char **argv)
+{
+    const bool optional = s->arg != NULL && s->arg[0] == '[';
+    if (optional && optarg == NULL && optind < argc && argv[optind][0] != '-')
+        return argv[optind++];
+    return optarg;
+}
+
 /* First pass: what is there. Values are looked at later, because the profile comes before them. */
 static enum options_result collect(int argc, char **argv, const struct option *longopts,
-                                   struct given *list, size_t *n, struct k3_error *err)
+                                   struct given *list, size_t *n, unsigned modes,
+                                   struct request *r, struct k3_error *err)
 {
     opterr = 0;
     optind = 0; /* GNU: starts anew, so that several command lines can be read in one process */
@@ -80,13 +104,10 @@ static enum options_result collect(int argc, char **argv, const struct option *l
             refuse(code, argv, err);
             return OPTIONS_ERROR;
         }
-        list[(*n)++] = (struct given){&settings[code - OPT_FIRST], optarg};
+        const struct setting *s = &settings[code - OPT_FIRST];
+        list[(*n)++] = (struct given){s, value_of(s, argc, argv)};
     }
-    if (optind < argc) {
-        k3_fail(err, K3_USAGE, "'%s' is no option; see k3chat --help", argv[optind]);
-        return OPTIONS_ERROR;
-    }
-    return OPTIONS_RUN;
+    return take_words(argc, argv, modes, r, err) == K3_OK ? OPTIONS_RUN : OPTIONS_ERROR;
 }
 
 /* The option that is typed wins over the profile; of one given twice, the last. */
@@ -138,7 +159,7 @@ enum options_result options_parse(int argc, char **argv, unsigned modes, struct 
     if (list == NULL)
         k3_fail_memory(err, "the command line", ((size_t)argc + 1) * sizeof *list);
     else if (longopts != NULL)
-        result = collect(argc, argv, longopts, list, &n, err);
+        result = collect(argc, argv, longopts, list, &n, modes, r, err);
     if (result == OPTIONS_RUN && settle(r, list, n, modes, err) != K3_OK)
         result = OPTIONS_ERROR;
     free(list);

@@ -10,7 +10,7 @@ enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR 
 
 /* Reads argv[1..] with the options that `modes` allows, loads the profile (the one named, else the
  * user's "default", else - without a model - "demo"), and lays the options over it. Words that are
- * no options are refused. After OPTIONS_ERROR err is set (K3_USAGE); the request is to be freed in
+ * no options are refused, but for the two of k3chat fetch. After OPTIONS_ERROR err is set (K3_USAGE); the request is to be freed in
  * every case. */
 enum options_result options_parse(int argc, char **argv, unsigned modes, struct request *r,
                                   struct k3_error *err);

@@ -76,6 +76,18 @@ char *path_dirname(const char *path, struct k3_error *err)
     return path_format(err, "%.*s", (int)(slash - path), path);
 }
 
+char *path_program_dir(struct k3_error *err)
+{
+    char exe[4096];
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0) {
+        k3_fail(err, K3_FAILED, "/proc/self/exe: %s", strerror(errno));
+        return NULL;
+    }
+    exe[n] = '\0';
+    return path_dirname(exe, err);
+}
+
 bool path_is_file(const char *path)
 {
     struct stat st;

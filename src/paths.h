@@ -23,6 +23,9 @@ char *path_format(struct k3_error *err, const char *fmt, ...) K3_PRINTF(2, 3);
 /* The folder of a path: "a/b" -> "a", "b" -> ".", "/b" -> "/". */
 char *path_dirname(const char *path, struct k3_error *err);
 
+/* The folder that the running program lies in. */
+char *path_program_dir(struct k3_error *err);
+
 /* Creates a folder and its missing parents with mode 0700. Existing ones are left alone. */
 enum k3_status path_make_dirs(const char *path, struct k3_error *err);
 

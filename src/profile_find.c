@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "paths.h"
 #include "profile.h"
@@ -17,17 +16,6 @@ static bool is_path(const char *name)
            (n > 4 && strcmp(name + n - 4, ".yml") == 0);
 }
 
-/* The folder of the running program, or NULL. */
-static char *program_dir(struct k3_error *err)
-{
-    char exe[4096];
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0)
-        return NULL;
-    exe[n] = '\0';
-    return path_dirname(exe, err);
-}
-
 /* The folder of one place, or NULL when there is none. */
 static char *place_dir(int place, struct k3_error *err)
 {
@@ -39,7 +27,7 @@ static char *place_dir(int place, struct k3_error *err)
         const char *conf = getenv("K3CHAT_CONF");
         return conf == NULL || conf[0] == '\0' ? NULL : path_format(err, "%s", conf);
     }
-    char *dir = program_dir(err);
+    char *dir = path_program_dir(err);
     char *conf = NULL;
     if (dir != NULL)
         conf = path_format(err, place == PLACE_BESIDE ? "%s/conf" : "%s/../conf", dir);

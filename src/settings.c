@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings_files.h"
 #include "size.h"
 #include "transcript.h"
 
@@ -17,6 +18,7 @@ void request_init(struct request *r)
 {
     memset(r, 0, sizeof *r);
     run_config_init(&r->run);
+    settings_files_init(r);
 }
 
 void request_free(struct request *r)
@@ -31,8 +33,8 @@ static enum k3_status bad(struct k3_error *err, const char *value, const char *w
     return k3_fail(err, K3_USAGE, "'%s' is %s", value, why);
 }
 
-static enum k3_status keep(struct request *r, const char *value, const char **out,
-                           struct k3_error *err)
+enum k3_status settings_keep(struct request *r, const char *value, const char **out,
+                             struct k3_error *err)
 {
     if (value[0] == '\0')
         return k3_fail(err, K3_USAGE, "the value is empty");
@@ -60,8 +62,8 @@ static enum k3_status take_u64(const char *value, uint64_t min, uint64_t max, ui
     return K3_OK;
 }
 
-static enum k3_status take_u32(const char *value, uint32_t min, uint32_t max, uint32_t *out,
-                               struct k3_error *err)
+enum k3_status settings_u32(const char *value, uint32_t min, uint32_t max, uint32_t *out,
+                            struct k3_error *err)
 {
     uint64_t v = 0;
     if (take_u64(value, min, max, &v, err) != K3_OK)
@@ -78,7 +80,7 @@ static enum k3_status take_u32_auto(const char *value, uint32_t max, uint32_t *o
         *out = 0;
         return K3_OK;
     }
-    return take_u32(value, 1, max, out, err);
+    return settings_u32(value, 1, max, out, err);
 }
 
 static enum k3_status take_size(const char *value, uint64_t min, uint64_t *out,
@@ -95,7 +97,7 @@ static enum k3_status take_size(const char *value, uint64_t min, uint64_t *out,
     return K3_OK;
 }
 
-static enum k3_status take_real(const char *value, double *out, struct k3_error *err)
+enum k3_status settings_real(const char *value, double *out, struct k3_error *err)
 {
     char *end = NULL;
     const double v = strtod(value, &end);
@@ -135,17 +137,17 @@ static enum k3_status take_word(const char *value, const struct word *words, siz
 
 static enum k3_status set_model(struct request *r, const char *v, struct k3_error *err)
 {
-    return keep(r, v, &r->run.engine.model_dir, err);
+    return settings_keep(r, v, &r->run.engine.model_dir, err);
 }
 
 static enum k3_status set_profile(struct request *r, const char *v, struct k3_error *err)
 {
-    return keep(r, v, &r->profile, err);
+    return settings_keep(r, v, &r->profile, err);
 }
 
 static enum k3_status set_name(struct request *r, const char *v, struct k3_error *err)
 {
-    return keep(r, v, &r->run.profile_name, err);
+    return settings_keep(r, v, &r->run.profile_name, err);
 }
 
 static enum k3_status set_budget(struct request *r, const char *v, struct k3_error *err)
@@ -255,7 +257,7 @@ static enum k3_status set_thinking(struct request *r, const char *v, struct k3_e
 static enum k3_status set_temperature(struct request *r, const char *v, struct k3_error *err)
 {
     double t = 0;
-    if (take_real(v, &t, err) != K3_OK)
+    if (settings_real(v, &t, err) != K3_OK)
         return err->status;
     if (t < 0 || t > 100)
         return bad(err, v, "out of range: 0 (greedy) to 100 are possible");
@@ -267,7 +269,7 @@ static enum k3_status set_temperature(struct request *r, const char *v, struct k
 static enum k3_status set_top_p(struct request *r, const char *v, struct k3_error *err)
 {
     double p = 0;
-    if (take_real(v, &p, err) != K3_OK)
+    if (settings_real(v, &p, err) != K3_OK)
         return err->status;
     if (p <= 0 || p > 1)
         return bad(err, v, "out of range: more than 0, at most 1");
@@ -290,13 +292,13 @@ static void turn_sampling_on(struct request *r)
 static enum k3_status set_top_k(struct request *r, const char *v, struct k3_error *err)
 {
     turn_sampling_on(r);
-    return take_u32(v, 0, CONTEXT_MAX, &r->run.sampling.top_k, err);
+    return settings_u32(v, 0, CONTEXT_MAX, &r->run.sampling.top_k, err);
 }
 
 static enum k3_status set_min_p(struct request *r, const char *v, struct k3_error *err)
 {
     double p = 0;
-    if (take_real(v, &p, err) != K3_OK)
+    if (settings_real(v, &p, err) != K3_OK)
         return err->status;
     if (p < 0 || p > 1)
         return bad(err, v, "out of range: 0 (off) to 1");
@@ -308,7 +310,7 @@ static enum k3_status set_min_p(struct request *r, const char *v, struct k3_erro
 static enum k3_status set_penalty(struct request *r, const char *v, struct k3_error *err)
 {
     double p = 0;
-    if (take_real(v, &p, err) != K3_OK)
+    if (settings_real(v, &p, err) != K3_OK)
         return err->status;
     if (p < 0.01 || p > 100)
         return bad(err, v, "out of range: 0.01 to 100; 1 is off");
@@ -319,19 +321,19 @@ static enum k3_status set_penalty(struct request *r, const char *v, struct k3_er
 
 static enum k3_status set_max_tokens(struct request *r, const char *v, struct k3_error *err)
 {
-    return take_u32(v, 1, CONTEXT_MAX, &r->run.max_tokens, err);
+    return settings_u32(v, 1, CONTEXT_MAX, &r->run.max_tokens, err);
 }
 
 static enum k3_status set_session(struct request *r, const char *v, struct k3_error *err)
 {
     if (transcript_check_name(v, err) != K3_OK)
         return err->status;
-    return keep(r, v, &r->run.session_name, err);
+    return settings_keep(r, v, &r->run.session_name, err);
 }
 
 static enum k3_status set_states(struct request *r, const char *v, struct k3_error *err)
 {
-    return take_u32(v, 0, 1000, &r->run.states_keep, err);
+    return settings_u32(v, 0, 1000, &r->run.states_keep, err);
 }
 
 static enum k3_status set_state_disk(struct request *r, const char *v, struct k3_error *err)
@@ -342,7 +344,7 @@ static enum k3_status set_state_disk(struct request *r, const char *v, struct k3
 static enum k3_status set_state_every(struct request *r, const char *v, struct k3_error *err)
 {
     double minutes = 0;
-    if (take_real(v, &minutes, err) != K3_OK)
+    if (settings_real(v, &minutes, err) != K3_OK)
         return err->status;
     if (minutes < 0 || minutes > 100000)
         return bad(err, v, "out of range: minutes, 0 (off) to 100000");
@@ -433,17 +435,17 @@ static enum k3_status set_teacher_force(struct request *r, const char *v, struct
 
 static enum k3_status set_logits(struct request *r, const char *v, struct k3_error *err)
 {
-    return keep(r, v, &r->todo.logits_path, err);
+    return settings_keep(r, v, &r->todo.logits_path, err);
 }
 
 static enum k3_status set_json(struct request *r, const char *v, struct k3_error *err)
 {
-    return keep(r, v, &r->todo.json_path, err);
+    return settings_keep(r, v, &r->todo.json_path, err);
 }
 
 static enum k3_status set_trace(struct request *r, const char *v, struct k3_error *err)
 {
-    return keep(r, v, &r->run.engine.trace_path, err);
+    return settings_keep(r, v, &r->run.engine.trace_path, err);
 }
 
 static enum k3_status set_dump_routing(struct request *r, const char *v, struct k3_error *err)
@@ -545,8 +547,9 @@ static enum k3_status set_key(struct request *r, const char *v, struct k3_error 
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(blank - v), v);
     struct ui_key *k = &ui->keys[ui->n_keys];
-    if (keep(r, name, &k->action, err) != K3_OK || keep(r, blank + 1, &k->key, err) != K3_OK ||
-        keep(r, r->place == NULL ? "" : r->place, &k->where, err) != K3_OK)
+    if (settings_keep(r, name, &k->action, err) != K3_OK ||
+        settings_keep(r, blank + 1, &k->key, err) != K3_OK ||
+        settings_keep(r, r->place == NULL ? "" : r->place, &k->where, err) != K3_OK)
         return err->status;
     ui->n_keys++;
     return K3_OK;
@@ -644,5 +647,32 @@ const struct setting settings[] = {
      set_pane},
     {NULL, "keys", "NAME: KEY", "keys of the screen: for each action one, a list, or none", 0,
      SHAPE_MAP, set_key},
+
+    {"sha256", NULL, "[LIST]",
+     "also read every file and compare its SHA-256 with a list (DIR/SHA256SUMS)", FOR_VERIFY,
+     SHAPE_ONE, set_sha256},
+    {"write-sums", NULL, "[LIST]", "read every file and write such a list", FOR_VERIFY, SHAPE_ONE,
+     set_write_sums},
+    {"afresh", NULL, NULL, "read again what an earlier run has read", FOR_VERIFY, SHAPE_ONE,
+     set_afresh},
+
+    {"endpoint", NULL, "URL",
+     "server of the repository (HF_ENDPOINT, else https://huggingface.co)", FOR_FETCH, SHAPE_ONE,
+     set_endpoint},
+    {"revision", NULL, "NAME", "branch, tag or commit of the repository (main)", FOR_FETCH,
+     SHAPE_ONE, set_revision},
+    {"sums", NULL, "LIST",
+     "SHA-256 sums that the files must have (FOLDER/SHA256SUMS, else the server's)", FOR_FETCH,
+     SHAPE_ONE, set_sums},
+    {"connections", NULL, "N", "files that are fetched side by side (4)", FOR_FETCH, SHAPE_ONE,
+     set_connections},
+    {"retries", NULL, "N", "tries in a row without a byte before a file is given up (8)", FOR_FETCH,
+     SHAPE_ONE, set_retries},
+    {"retry-wait", NULL, "SECONDS", "pause before the first of them; it doubles up to a minute (1)",
+     FOR_FETCH, SHAPE_ONE, set_retry_wait},
+    {"timeout", NULL, "SECONDS", "silence after which a connection counts as cut (60)", FOR_FETCH,
+     SHAPE_ONE, set_timeout},
+    {"dry-run", NULL, NULL, "fetch the index only, and say what else there is to fetch", FOR_FETCH,
+     SHAPE_ONE, set_dry_run},
 };
 const size_t n_settings = sizeof settings / sizeof settings[0];

@@ -14,6 +14,7 @@ enum setting_mode {
     FOR_BATCH = 2,
     FOR_DOCTOR = 4,
     FOR_VERIFY = 8,
+    FOR_FETCH = 16,
 };
 #define FOR_BOTH (FOR_CHAT | FOR_BATCH)
 
@@ -36,6 +37,26 @@ struct batch_request {
     const char *logits_path, *json_path; /* or NULL */
 };
 
+/* k3chat fetch */
+struct fetch_request {
+    const char *where;    /* an address, or a repository OWNER/NAME */
+    const char *dir;
+    const char *endpoint, *revision; /* NULL = not given */
+    const char *sums;     /* path of a list of checksums, or NULL */
+    uint32_t connections; /* files side by side */
+    uint32_t retries;     /* tries of a file without a byte coming */
+    uint32_t timeout;     /* seconds */
+    double retry_wait;    /* seconds before the first retry */
+    bool dry_run;
+};
+
+/* k3chat verify, besides --model */
+struct verify_request {
+    bool sha256, write_sums, afresh;
+    const char *sums;     /* the list to read; NULL = DIR/SHA256SUMS */
+    const char *sums_out; /* the list to write; NULL = DIR/SHA256SUMS */
+};
+
 /* What the command line asks for. */
 struct request {
     struct run_config run;
@@ -45,6 +66,10 @@ struct request {
     struct batch_request todo;
     const char *place;          /* FILE:LINE:COLUMN of the value that is being taken, for what is
                                  * checked later; NULL: it stood on the command line */
+    struct fetch_request fetch;
+    struct verify_request verify;
+    const char *words[2];       /* what stands on the command line besides options */
+    size_t n_words;
 };
 
 void request_init(struct request *r);
@@ -60,7 +85,7 @@ enum setting_shape {
 struct setting {
     const char *option;  /* without the dashes; NULL = in profiles only */
     const char *key;     /* "memory.budget"; NULL = on the command line only */
-    const char *arg;     /* what --help calls the value; NULL = a flag */
+    const char *arg;     /* what --help calls the value; NULL = a flag; in [] it can be left out */
     const char *help;
     unsigned modes;      /* enum setting_mode, ORed */
     enum setting_shape shape; /* of the value in a profile */

@@ -291,6 +291,41 @@ static void refusals_name_the_option(void **state)
     expect_refused("--batch", FOR_DOCTOR, "for --batch only");
 }
 
+/* Some values can be left out, and stand behind a space or "=". */
+static void values_that_can_be_left_out(void **state)
+{
+    (void)state;
+    struct request r;
+    struct k3_error err;
+    assert_int_equal(parse("--sha256 --model d --write-sums out", FOR_VERIFY, &r, &err), OPTIONS_RUN);
+    assert_true(r.verify.sha256 && r.verify.write_sums && r.verify.sums == NULL);
+    assert_string_equal(r.verify.sums_out, "out");
+    request_free(&r);
+    assert_int_equal(parse("--model d --sha256=list", FOR_VERIFY, &r, &err), OPTIONS_RUN);
+    assert_string_equal(r.verify.sums, "list");
+    request_free(&r);
+    expect_refused("--model d --sha256 list more", FOR_VERIFY, "'more' is no option");
+}
+
+static void fetch_takes_two_words(void **state)
+{
+    (void)state;
+    struct request r;
+    struct k3_error err;
+    assert_int_equal(parse("o/n --connections 7 dir", FOR_FETCH, &r, &err), OPTIONS_RUN);
+    assert_int_equal(r.n_words, 2);
+    assert_string_equal(r.words[0], "o/n");
+    assert_string_equal(r.words[1], "dir");
+    assert_int_equal(r.fetch.connections, 7);
+    assert_int_equal(r.fetch.retries, 8);
+    request_free(&r);
+    expect_refused("a b c", FOR_FETCH, "'c' is no option");
+    expect_refused("word", FOR_BOTH, "'word' is no option");
+    expect_refused("a b --connections 0", FOR_FETCH, "out of range");
+    expect_refused("a b --retry-wait -1", FOR_FETCH, "out of range");
+    expect_refused("a b --timeout 0", FOR_FETCH, "out of range");
+}
+
 static void help_and_version_come_first(void **state)
 {
     (void)state;
@@ -311,6 +346,7 @@ static void help_names_everything(void **state)
     FILE *f = open_memstream(&text, &n);
     assert_non_null(f);
     help_print(f);
+    options_print(f, FOR_DOCTOR | FOR_FETCH | FOR_VERIFY, FOR_BOTH); /* these commands tell their own */
     assert_int_equal(fclose(f), 0);
     for (size_t i = 0; i < n_settings; i++) {
         char word[64];
@@ -397,6 +433,8 @@ int main(void)
         cmocka_unit_test(sampling_and_states),
         cmocka_unit_test(the_last_one_wins_and_two_dashes_end),
         cmocka_unit_test(refusals_name_the_option),
+        cmocka_unit_test(values_that_can_be_left_out),
+        cmocka_unit_test(fetch_takes_two_words),
         cmocka_unit_test(help_and_version_come_first),
         cmocka_unit_test(help_names_everything),
         cmocka_unit_test(xdg_rules),
