@@ -165,6 +165,7 @@ int main(int argc, char **argv)
     char path[4096];
     const char *build = getenv("K3_BUILDDIR");
     int i = 1;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured stands there, even when the rest is cut off */
     for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
         if (strcmp(argv[i], "--keys") == 0)
             todo.keys = (unsigned)atoi(argv[i + 1]);
