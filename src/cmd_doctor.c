@@ -288,6 +288,26 @@ static void print_word(const char *word)
         putchar('\'');
 }
 
+/* Where k3chat fetch got the files from, as it has noted it (docs/formats.md), or NULL. malloc'ed. */
+static char *known_source(const char *dir)
+{
+    struct k3_error err;
+    char *path = path_format(&err, "%s/.k3chat-files", dir), *line = NULL, *source = NULL;
+    size_t cap = 0;
+    FILE *f = path == NULL ? NULL : fopen(path, "re");
+    while (f != NULL && getline(&line, &cap, f) > 0) {
+        if (strncmp(line, "source ", 7) != 0 || strchr(line, '\n') == NULL)
+            continue;
+        free(source);
+        source = path_format(&err, "%.*s", (int)strcspn(line + 7, "\n"), line + 7);
+    }
+    if (f != NULL)
+        fclose(f);
+    free(line);
+    free(path);
+    return source;
+}
+
 static void print_next(const struct request *r, enum found found)
 {
     const char *dir = r->run.engine.model_dir;
@@ -296,9 +316,11 @@ static void print_next(const struct request *r, enum found found)
         return;
     }
     if (found != FOUND_WHOLE) {
-        fputs("next: k3chat fetch SOURCE ", stdout);
+        char *source = known_source(dir);
+        printf("next: k3chat fetch %s ", source != NULL ? source : "SOURCE");
         print_word(dir);
-        puts(" (SOURCE: a repository OWNER/NAME, or the address of the files)");
+        puts(source != NULL ? "" : " (SOURCE: a repository OWNER/NAME, or the address of the files)");
+        free(source);
         return;
     }
     fputs("next: k3chat ", stdout);

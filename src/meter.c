@@ -49,7 +49,7 @@ static int put_time(char *buf, size_t cap, double seconds)
                  : snprintf(buf, cap, ", %u:%02u left", min, sec);
 }
 
-char *meter_text(const struct meter *m, double rate, char *buf, size_t cap)
+char *meter_text(const struct meter *m, double rate, int columns, char *buf, size_t cap)
 {
     char a[32], b[32], c[32], left[48] = "";
     const uint64_t done = atomic_load(&m->done), total = atomic_load(&m->total);
@@ -58,10 +58,12 @@ char *meter_text(const struct meter *m, double rate, char *buf, size_t cap)
         snprintf(pace, sizeof pace, ", %s/s", size_format(c, sizeof c, (uint64_t)rate));
     if (rate > 0 && total > done && (double)(total - done) / rate < 1e7)
         put_time(left, sizeof left, (double)(total - done) / rate);
-    snprintf(buf, cap, "%s %s of %s (%.1f %%)%s%s, %u of %u files", m->verb,
-             size_format(a, sizeof a, done), size_format(b, sizeof b, total),
-             total > 0 ? 100.0 * (double)done / (double)total : 100.0, pace, left,
-             atomic_load(&m->files_done), m->files);
+    const double percent = total > 0 ? 100.0 * (double)done / (double)total : 100.0;
+    const int wide = snprintf(buf, cap, "%s %s of %s (%.1f %%)%s%s, %u of %u files", m->verb,
+                              size_format(a, sizeof a, done), size_format(b, sizeof b, total),
+                              percent, pace, left, atomic_load(&m->files_done), m->files);
+    if (wide > columns)
+        snprintf(buf, cap, "%.1f %%%s%s", percent, pace, left);
     return buf;
 }
 
@@ -86,7 +88,7 @@ static double measure(struct meter *m)
     return rate;
 }
 
-static int columns(void)
+static int terminal_columns(void)
 {
     struct winsize w = {0};
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1 : 79;
@@ -104,8 +106,9 @@ void meter_draw(struct meter *m)
     char text[256];
     pthread_mutex_lock(&m->lock);
     if (m->terminal && atomic_load(&m->total) > 0) {
-        meter_text(m, measure(m), text, sizeof text);
-        fprintf(stderr, "\r%.*s\033[K", columns(), text);
+        const int columns = terminal_columns();
+        meter_text(m, measure(m), columns, text, sizeof text);
+        fprintf(stderr, "\r%.*s\033[K", columns, text);
         m->drawn = true;
     }
     pthread_mutex_unlock(&m->lock);

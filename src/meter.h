@@ -38,8 +38,8 @@ void meter_note(struct meter *m, const char *fmt, ...) K3_PRINTF(2, 3);
 /* No draw and no line after this. */
 void meter_end(struct meter *m);
 
-/* The line: "fetching 12.3 GB of 1.56 TB (0.7 %), 95.0 MB/s, 4:31:10 left, 3 of 96 files". rate < 0 =
- * not known yet. Returns buf. */
-char *meter_text(const struct meter *m, double rate, char *buf, size_t cap);
+/* The line: "fetching 12.3 GB of 1.56 TB (0.7 %), 95.0 MB/s, 4:31:10 left, 3 of 96 files", or for fewer
+ * columns "0.7 %, 95.0 MB/s, 4:31:10 left". rate < 0 = not known yet. Returns buf. */
+char *meter_text(const struct meter *m, double rate, int columns, char *buf, size_t cap);
 
 #endif

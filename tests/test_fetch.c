@@ -137,7 +137,14 @@ static void a_file_that_never_goes_on_is_given_up(void **state)
     program_free(&c);
     assert_int_equal(f->gets, 3);
     assert_false(fr_is_there(shard));
-    /* The others are there; the next run gets the rest. */
+    /* The others are there; the doctor knows what to type, and the next run gets the rest. */
+    c = program_start(NULL, "doctor", "--model", dest, NULL);
+    program_wait(&c);
+    char words[FIXTURE_PATH + 512];
+    snprintf(words, sizeof words, "next: k3chat fetch %.*s %s\n", (int)strlen(address) - 1, address,
+             dest);
+    fr_expect_said(&c, words);
+    program_free(&c);
     f->cut_times = 0;
     const unsigned gets = fs_gets(&server);
     fr_fetch_free(0);

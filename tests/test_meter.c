@@ -11,7 +11,7 @@
 
 #include "../src/meter.h"
 
-static void expect_line(uint64_t done, uint64_t total, double rate, const char *want)
+static void expect(uint64_t done, uint64_t total, double rate, int columns, const char *want)
 {
     struct meter m;
     char text[256];
@@ -19,8 +19,13 @@ static void expect_line(uint64_t done, uint64_t total, double rate, const char *
     meter_begin(&m, "fetching", total, 96);
     atomic_store(&m.done, done);
     atomic_store(&m.files_done, 3);
-    assert_string_equal(meter_text(&m, rate, text, sizeof text), want);
+    assert_string_equal(meter_text(&m, rate, columns, text, sizeof text), want);
     meter_end(&m);
+}
+
+static void expect_line(uint64_t done, uint64_t total, double rate, const char *want)
+{
+    expect(done, total, rate, (int)strlen(want), want);
 }
 
 static void it_tells_amounts_rate_and_time_left(void **state)
@@ -43,11 +48,19 @@ static void it_tells_no_more_than_it_knows(void **state)
                                                  "3 of 96 files");
 }
 
+static void a_narrow_terminal_gets_what_matters(void **state)
+{
+    (void)state;
+    expect(500, 1000, 100, 50, "50.0 %, 100 B/s, 0:05 left");
+    expect(500, 1000, -1, 20, "50.0 %");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_tells_amounts_rate_and_time_left),
         cmocka_unit_test(it_tells_no_more_than_it_knows),
+        cmocka_unit_test(a_narrow_terminal_gets_what_matters),
     };
     return cmocka_run_group_tests_name("meter", tests, NULL, NULL);
 }
