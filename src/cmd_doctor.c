@@ -199,7 +199,7 @@ static void print_budgets(struct k3_options opt, uint64_t floor, const struct do
         if (p.trunk_per_token == 0 && p.expert_slots == experts)
             break; /* everything is resident: more changes nothing */
     }
-    puts("  (time: what the disk takes, from when all chosen experts are in memory to when none is)");
+    puts("  (time: the disk alone, from all chosen experts in memory to none of them)");
 }
 
 /* What is known before anything is measured, which takes memory too. */
