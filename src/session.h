@@ -97,6 +97,7 @@ struct session_status {
     struct k3_metrics metrics;    /* the engine's own counters, layer progress included */
     struct k3_plan plan;          /* zero before the engine has planned */
     uint64_t rss, peak_rss;       /* bytes, measured now */
+    uint64_t page_cache;          /* of the system, no part of ours; 0 = not known */
     char session_name[128], profile_name[64], model_name[128], thinking[16];
     bool demo;                    /* the built-in model: its words are noise */
     double disk_roof;             /* bytes/s that the disk can give; 0 = never measured */

@@ -66,6 +66,7 @@ void session_get_status(struct session *s, struct session_status *out)
     pthread_mutex_unlock(&s->lock);
     snprintf(out->profile_name, sizeof out->profile_name, "%s", s->cfg->profile_name);
     out->rss = k3_host_rss();
+    out->page_cache = k3_host_page_cache();
     out->peak_rss = k3_host_peak_rss();
 }
 

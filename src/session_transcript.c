@@ -337,6 +337,7 @@ void session_do_switch(struct session *s, const struct queued_message *work)
         forget_old(s);
     const bool shown_only = o.t == NULL;
     session_set_phase(s, PHASE_LOADING);
+    session_set_detail(s, "opening the session");
     recorder_use(s->rec, o.t, tip_of(&o.conversation));
     put_in_place(s, &o, true);
     show_opened(s, shown_only);

@@ -726,8 +726,13 @@ static void test_pages(void **state)
     vt_send(r->vt, "/profile\r");
     assert_true(vt_wait_text(r->vt, "trunk blocks on their way"));
     assert_true(vt_has(r->vt, "laptop"));
+    vt_resize(r->vt, 50, 120);
+    rig_say(r, "set page_cache 3100000000");
+    rig_say(r, "wake");
+    vt_settle(r->vt);
     vt_send(r->vt, "\033");
     assert_true(vt_wait_gone(r->vt, "trunk blocks on their way"));
+    assert_true(vt_wait_text(r->vt, "page cache 3.1 GB (not ours)"));
     vt_send(r->vt, "/stats\r");
     assert_true(vt_wait_text(r->vt, "Tokens generated since the start"));
     vt_send(r->vt, "\033");

@@ -132,6 +132,7 @@ static const struct field {
     {"reread_seconds", DOUBLE, &fake.st.reread_seconds, 0},
     {"rss", U64, &fake.st.rss, 0},
     {"peak", U64, &fake.st.peak_rss, 0},
+    {"page_cache", U64, &fake.st.page_cache, 0},
     {"budget", U64, &fake.st.plan.budget, 0},
     {"plan_total", U64, &fake.st.plan.total, 0},
     {"plan_experts", U64, &fake.st.plan.experts, 0},

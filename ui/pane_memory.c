@@ -12,8 +12,8 @@ struct part {
     uint64_t bytes;
 };
 
-/* Two parts a row: the ones that grow with the budget first. */
-static void draw_parts(const struct k3_plan *p, struct grid *g, const struct rect *r, int row)
+/* Two parts a row: the ones that grow with the budget first. Returns the row behind them. */
+static int draw_parts(const struct k3_plan *p, struct grid *g, const struct rect *r, int row)
 {
     const struct part parts[] = {
         {"experts", p->experts}, {"trunk", p->residents}, {"ring", p->ring},
@@ -33,6 +33,7 @@ static void draw_parts(const struct k3_plan *p, struct grid *g, const struct rec
                         fmt_bytes(b, sizeof b, (double)parts[i].bytes));
         row += shown++ % 2;
     }
+    return row + (int)(shown % 2);
 }
 
 void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
@@ -49,6 +50,10 @@ void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rec
         pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
     graph_bar(g, r, 1, 0, r->cols, budget > 0 ? (double)st->rss / budget : 0,
               over ? INK_BAD : INK_GRAPH, 0, INK_GRAPH);
-    if (r->rows > 2 && st->plan.total > 0)
-        draw_parts(&st->plan, g, r, 2);
+    const int row = r->rows > 2 && st->plan.total > 0 ? draw_parts(&st->plan, g, r, 2) : 2;
+    if (row >= r->rows || st->page_cache == 0)
+        return;
+    col = grid_puts(g, r, row, 0, INK_DIM, "page cache ");
+    col = grid_puts(g, r, row, col, INK_DIM, fmt_bytes(b, sizeof b, (double)st->page_cache));
+    grid_puts(g, r, row, col, INK_DIM, " (not ours)");
 }

@@ -126,7 +126,7 @@ static void show_phase(struct plain *p, enum session_phase phase)
     if (phase == p->told)
         return;
     p->told = phase;
-    if (phase == PHASE_LOADING)
+    if (phase == PHASE_LOADING && p->model.st.plan.total == 0)
         plain_say(p, "Loading the model.");
     else if (phase == PHASE_READING)
         plain_say(p, "Reading the prompt. /status tells how far.");

@@ -230,8 +230,10 @@ bool talk_apply(struct talk *t, const struct session_event *ev)
             append(t, e, &e->text, ev->text, ev->len);
         return true;
     case EVENT_STEP:
-        if (t->running && t->running->text.len == 0)
+        if (t->running && t->running->text.len == 0) {
             t->running->reasoning_seconds += ev->step.seconds;
+            t->running->reasoning_steps++;
+        }
         return true;
     case EVENT_ANSWER_END: end_answer(t, ev); return true;
     case EVENT_DROPPED: drop(t, ev->index); return true;

@@ -22,6 +22,7 @@ struct entry {
     uint32_t tokens, reasoning_tokens;
     double seconds;               /* of the whole answer; 0 = unknown */
     double reasoning_seconds;
+    uint32_t reasoning_steps;     /* seen; fewer than the tokens when the answer was gone on with */
     enum session_finish finish;
     bool running, queued;
     /* the picture */

@@ -78,7 +78,7 @@ static void build_thinking(struct entry *e, struct rich *r, unsigned width, bool
         rich_puts(r, INK_DIM, fmt_count(b, sizeof b, e->reasoning_tokens));
         rich_puts(r, INK_DIM, " tok");
     }
-    if (e->reasoning_seconds > 0) {
+    if (e->reasoning_seconds > 0 && e->reasoning_steps + 1 >= e->reasoning_tokens) {
         rich_puts(r, INK_DIM, "  ");
         rich_puts(r, INK_DIM, fmt_about(b, sizeof b, e->reasoning_seconds));
     }

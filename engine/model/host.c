@@ -117,6 +117,11 @@ uint64_t k3_host_peak_rss(void)
     return kilobytes_field("/proc/self/status", "VmHWM");
 }
 
+uint64_t k3_host_page_cache(void)
+{
+    return kilobytes_field("/proc/meminfo", "Cached");
+}
+
 double k3_host_process_seconds(void)
 {
     FILE *f = fopen("/proc/self/stat", "re");
