@@ -2,9 +2,12 @@
 # check-aarch64.sh - the NEON kernels and the scalar ones, cross-compiled and run under emulation, give
 # the bits of the kernels here. Run by "make check-aarch64", which sets the variables below.
 #
-#   SRCDIR, NATIVE (the native kernel-digest), FLAGS (the flags of the build that matter to numbers and
-#   warnings); of the user: AARCH64_CC, AARCH64_RUN, AARCH64_ROOT (Debian: gcc-aarch64-linux-gnu,
-#   qemu-user, libc6-dev-arm64-cross)
+#   SRCDIR, NATIVE (the native kernel-digest), PROGRAM (the native k3chat), FLAGS (the flags of the build
+#   that matter to numbers and warnings); of the user: AARCH64_CC, AARCH64_RUN, AARCH64_ROOT (Debian:
+#   gcc-aarch64-linux-gnu, qemu-user, libc6-dev-arm64-cross)
+#
+# With AARCH64_LIBS=FOLDER, filled by tests/aarch64-root.sh, the whole program is built too, and its
+# logits on the demo model must be those of the program here, byte for byte.
 set -eu
 cc=${AARCH64_CC:-aarch64-linux-gnu-gcc}
 run=${AARCH64_RUN:-qemu-aarch64}
@@ -38,3 +41,37 @@ for set in avx2 avx512; do
     fi
 done
 echo "check-aarch64: PASSED, $(wc -l <"$work/native") kernels give the same bits in every set"
+
+[ -n "${AARCH64_LIBS:-}" ] || exit 0
+libs=$(cd "$AARCH64_LIBS" && pwd)
+source=$(cd "$SRCDIR" && pwd)
+here=$(pwd)
+mkdir "$work/build"
+cd "$work/build"
+at=lib/aarch64-linux-gnu
+export PKG_CONFIG_LIBDIR="$libs/usr/$at/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$libs"
+if ! { "$source/configure" -q --host=aarch64-linux-gnu --without-liburing CC="$cc" \
+           CPPFLAGS="-isystem $libs/usr/include" \
+           LDFLAGS="-L$libs/usr/$at -L$libs/$at -Wl,-rpath-link,$libs/usr/$at:$libs/$at" &&
+       make -s -j"$(nproc)" k3chat; } >"$work/log" 2>&1; then
+    tail -n 20 "$work/log"
+    echo "check-aarch64: FAILED, the program does not build for AArch64"
+    exit 1
+fi
+cd "$here"
+export XDG_CACHE_HOME="$work" XDG_CONFIG_HOME="$work" XDG_DATA_HOME="$work"
+logits() { # file, program and its options
+    out=$1
+    shift
+    "$@" --batch --prompt 'What is the true resident hit rate?' --max-tokens 8 --ignore-stop \
+        --logits "$out" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+}
+logits "$work/here" "$PROGRAM"
+for set in scalar neon; do
+    logits "$work/there" "$run" -L "$libs" "$work/build/k3chat" --isa $set --io buffered
+    if ! cmp "$work/here" "$work/there"; then
+        echo "check-aarch64: FAILED, the logits of the set $set on AArch64 differ from those here"
+        exit 1
+    fi
+done
+echo "check-aarch64: PASSED, $(wc -c <"$work/here") bytes of logits of the whole program are the same"
