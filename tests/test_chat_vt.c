@@ -37,8 +37,7 @@ static int remove_home(void **state)
     return system(cmd) == 0 ? 0 : -1;
 }
 
-/* Experts are read for every token, from a disk of 8 MB/s. */
-static struct vt *start(const char *session)
+static struct vt *start_with(const char *session, const char *option, const char *value)
 {
     char path[4096], data[400], cache[400], config[400];
     const char *build = getenv("K3_BUILDDIR");
@@ -46,13 +45,19 @@ static struct vt *start(const char *session)
     snprintf(data, sizeof data, "XDG_DATA_HOME=%s/data", data_home);
     snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%s/cache", data_home);
     snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s/config", data_home);
-    const char *argv[] = {path, "--session", session, "--experts", "0",
-                    "--simulate-disk", "8MB", "--threads", "1", "--context", "2048", NULL};
+    const char *argv[] = {path, "--session", session, "--threads", "1", "--context", "2048",
+                          "--experts", "0", option, value, NULL};
     const struct vt_options opt = {
         .argv = argv, .env = (const char *const[]){data, cache, config, NULL},
         .rows = 24, .cols = 80, .control = -1, .report = -1,
     };
     return vt_start(&opt);
+}
+
+/* Experts are read for every token, from a disk of 8 MB/s. */
+static struct vt *start(const char *session)
+{
+    return start_with(session, "--simulate-disk", "8MB");
 }
 
 static char *read_transcript(const char *session)
@@ -73,9 +78,13 @@ static char *read_transcript(const char *session)
     return s;
 }
 
-static void assert_left(struct vt *vt, int status)
+static void assert_left_saying(struct vt *vt, int status, const char *text)
 {
     const int s = vt_wait_exit(vt);
+    if (text != NULL && !vt_has(vt, text)) {
+        vt_dump(vt);
+        fail_msg("\"%s\" is not in what it says at the end", text);
+    }
     assert_true(WIFEXITED(s));
     assert_int_equal(WEXITSTATUS(s), status);
     assert_false(vt_alternate(vt));
@@ -83,6 +92,11 @@ static void assert_left(struct vt *vt, int status)
     assert_true(vt_cursor_visible(vt));
     assert_true(vt_modes_restored(vt));
     vt_free(vt);
+}
+
+static void assert_left(struct vt *vt, int status)
+{
+    assert_left_saying(vt, status, NULL);
 }
 
 /* Asks, and waits until the answer streams. */
@@ -162,12 +176,63 @@ static void test_cut_short(void **state)
     free(s);
 }
 
+/* Two programs on one session: the second looks on, and takes over when the first has left. */
+static void test_second_program(void **state)
+{
+    (void)state;
+    struct vt *first = start("both"), *second;
+    assert_non_null(first);
+    assert_true(vt_wait_text(first, "idle"));
+    ask(first, "said in the first");
+    vt_send(first, "\033");
+    assert_true(vt_wait_text(first, "[cancelled]"));
+    second = start("both");
+    assert_non_null(second);
+    assert_true(vt_wait_text(second, "READ ONLY"));
+    assert_true(vt_has(second, "said in the first"));
+    assert_int_equal(vt_find_row(second, "read only"), 23);
+    vt_send(second, "hello\r");
+    assert_true(vt_wait_text(second, "here it is only"));
+    vt_send(second, "\x15");
+    vt_send(first, "/rename \xc3\xbc" "ber\r"); /* it does not matter to who looks on */
+    assert_true(vt_wait_text(first, "k3chat   \xc3\xbc" "ber"));
+    vt_send(first, "/rename both\r");
+    assert_true(vt_wait_text(first, "k3chat   both"));
+    vt_send(first, "\x11");
+    assert_left(first, 0);
+    vt_send(second, "/resume\r");
+    assert_true(vt_wait_text(second, "idle"));
+    assert_true(vt_has(second, "said in the first"));
+    ask(second, "said in the second");
+    vt_send(second, "\033");
+    assert_true(vt_wait_text(second, "idle"));
+    vt_send(second, "\x11");
+    assert_left(second, 0);
+    char *s = read_transcript("both");
+    assert_non_null(strstr(s, "said in the first"));
+    assert_non_null(strstr(s, "said in the second"));
+    free(s);
+}
+
+/* The whole message stands in the terminal afterwards, with both numbers and what to do. */
+static void test_small_budget(void **state)
+{
+    (void)state;
+    struct vt *vt = start_with("small", "--budget", "9MB");
+    assert_non_null(vt);
+    assert_true(vt_wait_text(vt, "failed"));
+    vt_send(vt, "\x11");
+    assert_left_saying(vt, 1, "--budget");
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversation),
         cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_second_program),
+        cmocka_unit_test(test_small_budget),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }
