@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* libgomp: turns of the wait loop before a thread blocks; some ten microseconds, enough to catch the
- * next parallel region when it follows at once (measured with `k3chat bench threads`), and nothing
- * beside the milliseconds of a read. */
-#define SPIN_TURNS "50000"
+/* libgomp: turns of the wait loop before a thread blocks; about a microsecond, enough to catch the next
+ * parallel region when it follows at once. A thread that spins for longer loses the claim of a sleeper
+ * to be run first: with 50,000 turns one busy process beside two threads made a token seven times
+ * slower, with 1,000 twice, and alone they are as fast (`k3chat bench threads`). */
+#define SPIN_TURNS "1000"
 
 void teams_block_when_idle(char **argv)
 {
