@@ -96,6 +96,7 @@ static void work_probe(void *ud, unsigned thread, size_t i)
 {
     struct fetch *f = ud;
     fetch_probe(f, thread, &f->jobs[i]);
+    atomic_fetch_add(&f->crew.meter.files_done, 1);
 }
 
 static void work_check(void *ud, unsigned thread, size_t i)
@@ -140,7 +141,7 @@ static uint64_t sum_of(const struct fetch *f, enum job_state state, bool kept, u
 static enum k3_status survey(struct fetch *f, struct k3_error *err)
 {
     unsigned files;
-    meter_begin(&f->crew.meter, "asking", 0, 0);
+    meter_begin(&f->crew.meter, "asking the server", 0, (unsigned)f->n);
     if (step(f, work_probe, err) != K3_OK)
         return err->status;
     for (size_t i = 0; i < f->n; i++)

@@ -54,11 +54,15 @@ char *meter_text(const struct meter *m, double rate, int columns, char *buf, siz
     char a[32], b[32], c[32], left[48] = "";
     const uint64_t done = atomic_load(&m->done), total = atomic_load(&m->total);
     char pace[48] = "";
+    if (total == 0) { /* no bytes are counted */
+        snprintf(buf, cap, "%s, %u of %u files", m->verb, atomic_load(&m->files_done), m->files);
+        return buf;
+    }
     if (rate >= 0)
         snprintf(pace, sizeof pace, ", %s/s", size_format(c, sizeof c, (uint64_t)rate));
     if (rate > 0 && total > done && (double)(total - done) / rate < 1e7)
         put_time(left, sizeof left, (double)(total - done) / rate);
-    const double percent = total > 0 ? 100.0 * (double)done / (double)total : 100.0;
+    const double percent = 100.0 * (double)done / (double)total;
     const int wide = snprintf(buf, cap, "%s %s of %s (%.1f %%)%s%s, %u of %u files", m->verb,
                               size_format(a, sizeof a, done), size_format(b, sizeof b, total),
                               percent, pace, left, atomic_load(&m->files_done), m->files);
@@ -105,7 +109,7 @@ void meter_draw(struct meter *m)
 {
     char text[256];
     pthread_mutex_lock(&m->lock);
-    if (m->terminal && atomic_load(&m->total) > 0) {
+    if (m->terminal && m->files > 0) {
         const int columns = terminal_columns();
         meter_text(m, measure(m), columns, text, sizeof text);
         fprintf(stderr, "\r%.*s\033[K", columns, text);

@@ -14,7 +14,7 @@
 
 struct meter {
     const char *verb;                 /* "fetching" */
-    atomic_uint_fast64_t done, total; /* bytes; total 0 = not known, nothing is drawn */
+    atomic_uint_fast64_t done, total; /* bytes; total 0 = files alone are counted */
     atomic_uint files_done;
     unsigned files;
     /* the meter's own */

@@ -43,6 +43,7 @@ static void it_tells_no_more_than_it_knows(void **state)
     expect_line(500, 1000, -1, "fetching 500 B of 1.00 kB (50.0 %), 3 of 96 files");
     expect_line(500, 1000, 0, "fetching 500 B of 1.00 kB (50.0 %), 0 B/s, 3 of 96 files");
     expect_line(1000, 1000, 100, "fetching 1.00 kB of 1.00 kB (100.0 %), 100 B/s, 3 of 96 files");
+    expect_line(0, 0, -1, "fetching, 3 of 96 files");
     /* 300 years are not worth telling. */
     expect_line(0, UINT64_C(1000000000000), 100, "fetching 0 B of 1.00 TB (0.0 %), 100 B/s, "
                                                  "3 of 96 files");
