@@ -8,8 +8,8 @@
 #                      each other line must be in what they print; "..." stands for anything
 #   <!-- not run: REASON -->, <!-- chat command -->, <!-- test command --> (.ci/run runs these two)
 # All blocks share one scratch folder and a home folder, in which `k3chat` is the program just built and
-# ~/kimi-k3 a tiny checkpoint. What stands as `k3chat ...` in the text is run as well, with DIR, NAME and
-# FILE put in. <!-- picture: FILE --> stands before a copy of a stored picture of the screen.
+# ~/kimi-k3 a tiny checkpoint. What stands as `k3chat ...` in the text is run as well, with DIR, NAME,
+# FILE, IDS and N put in and every --model that one. <!-- picture: FILE --> stands before a copy of a stored picture of the screen.
 set -u
 LC_ALL=C.UTF-8
 export LC_ALL
@@ -288,7 +288,8 @@ k3chat --batch --ids 1,2,3 --max-tokens 6 --trace experts.trace >/dev/null 2>&1
 # shellcheck disable=SC2086,SC2016
 grep -ohE '`k3chat [^` ]+ [^`]+`' $pages | tr -d '`' | grep -vE '^k3chat (bench|fetch) ' | sort -u |
     while IFS= read -r line; do
-        line=$(echo "$line" | sed "s,DIR,$HOME/kimi-k3,; s,NAME,docs,; s,FILE,experts.trace,")
+        line=$(echo "$line" | sed "s,--model [a-zA-Z]*,--model $HOME/kimi-k3,; s,DIR,$HOME/kimi-k3,; s,NAME,docs,
+            s,FILE,experts.trace,; s,--ids-file IDS,--ids 1\,2\,3,; s, N , 4 ,")
         case $line in
             "k3chat "[a-z]* | *--batch* | *--help* | *--version*) ;;
             *) line="$line --plain" ;;
