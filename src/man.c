@@ -129,7 +129,7 @@ static const struct item files[] = {
     {"$XDG_DATA_HOME/k3chat/sessions/NAME.jsonl", "transcripts (~/.local/share/k3chat/sessions)"},
     {"FOLDER/.k3chat-files, FOLDER/SHA256SUMS",
      "beside a checkpoint that was fetched or verified: what is known of its files, and their sums"},
-    {"$XDG_CACHE_HOME/k3chat/demo-N", "the demo model (~/.cache/k3chat/demo-N); made when needed"},
+    {"$XDG_CACHE_HOME/k3chat/demo-*", "the demo model (~/.cache/k3chat/demo-*); unpacked when needed"},
 };
 
 static const struct item variables[] = {
@@ -172,8 +172,8 @@ void man_print(FILE *out)
     put_paragraph(out, "k3chat runs the mixture-of-experts model Kimi K3 on one computer, within "
                        "the memory that --budget names, by reading the weights from disk as it "
                        "goes. Without --batch it opens a full-screen chat; F1 shows its keys and "
-                       "commands. Without --model it opens a built-in demo model, whose words are "
-                       "noise.");
+                       "commands. Without --model it opens a built-in demo model, which knows only "
+                       "this program.");
     put_section(out, "OPTIONS");
     put_options(out, FOR_CHAT, 0);
     put_item(out, "--", "help", NULL, "the options and commands");

@@ -216,7 +216,7 @@ void help_print(FILE *out)
     for (const struct command *c = commands; c->name != NULL; c++)
         fprintf(out, "       k3chat %s\n", c->usage);
     fputs("\nChats with Kimi K3 on this computer, reading its weights from disk as it goes.\n"
-          "Without --model it opens a built-in demo model, whose words are noise.\n"
+          "Without --model it opens a built-in demo model, which knows only this program.\n"
           "\nOptions for the chat and for --batch:\n",
           out);
     options_print(out, FOR_CHAT, 0);

@@ -44,8 +44,8 @@ static enum k3_status find_model(struct runtime *rt, const struct run_config *cf
     if (dir == NULL) {
         rt->demo = true;
         snprintf(rt->name, sizeof rt->name, "demo");
-        say(l, "no model was named: this is the built-in demo model, and its words are noise "
-               "(--model DIR opens a real one)");
+        say(l, "no model was named: this is the built-in demo model, which is tiny and knows only "
+               "k3chat (--model DIR opens a real one)");
         return k3_demo_prepare(rt->dir, sizeof rt->dir, err);
     }
     if (strlen(dir) >= sizeof rt->dir)

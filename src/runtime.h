@@ -12,7 +12,7 @@ struct runtime {
     struct states *states;   /* NULL when there are none */
     char dir[4096];          /* of the checkpoint */
     char name[128];          /* the folder's last part, or "demo" */
-    bool demo;               /* the built-in model: its words are noise */
+    bool demo;               /* the built-in model, which knows only this program */
 };
 
 /* What is heard of the loading; any member may be NULL. Called on the loading thread. */

@@ -99,7 +99,7 @@ struct session_status {
     uint64_t rss, peak_rss;       /* bytes, measured now */
     uint64_t page_cache;          /* of the system, no part of ours; 0 = not known */
     char session_name[128], profile_name[64], model_name[128], thinking[16];
-    bool demo;                    /* the built-in model: its words are noise */
+    bool demo;                    /* the built-in model, which knows only this program */
     double disk_roof;             /* bytes/s that the disk can give; 0 = never measured */
     bool disk_simulated;          /* disk_roof is what --simulate-disk allows */
 };

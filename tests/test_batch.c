@@ -345,7 +345,7 @@ static void the_demo_model(void **state)
                                    "--threads", "1", "--io", "buffered", NULL);
     program_wait(&c);
     expect_status(&c, 0);
-    expect_said(&c, "its words are noise");
+    expect_said(&c, "the built-in demo model");
     program_free(&c);
 }
 

@@ -1,5 +1,4 @@
-/* test_synth.c - the generator of checkpoints and the demo model: same bytes always, the released
- * layout, refusals, and a cache that mends itself. */
+/* test_synth.c - the generator of checkpoints: same bytes always, the released layout, refusals. */
 #include <config.h>
 
 #include <dirent.h>
@@ -15,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "../engine/demo/demo.h"
 #include "fixture.h"
 
 static char scratch[FIXTURE_PATH];
@@ -81,10 +79,8 @@ static void bytes_are_announced(void **state)
     assert_int_equal(json_integer_value(total), k3_synth_bytes(&s));
     json_decref(index);
     /* The presets' sizes, as their descriptions promise. */
-    const struct k3_synth tiny = fixture_preset("tiny"), demo = fixture_preset("demo"),
-                          full = fixture_preset("full");
+    const struct k3_synth tiny = fixture_preset("tiny"), full = fixture_preset("full");
     assert_true(k3_synth_bytes(&tiny) < 1500000);
-    assert_true(k3_synth_bytes(&demo) < 12000000);
     assert_true(k3_synth_bytes(&full) > 5500000000 && k3_synth_bytes(&full) < 7000000000);
 }
 
@@ -258,99 +254,6 @@ static void fields_by_name(void **state)
     }
 }
 
-/* ---- the demo model ---------------------------------------------------------------------------- */
-
-static void demo_here(char dir[FIXTURE_PATH])
-{
-    struct k3_error err;
-    if (k3_demo_prepare(dir, FIXTURE_PATH, &err) != K3_OK)
-        fail_msg("%s", err.message);
-}
-
-static void demo_is_made_and_mended(void **state)
-{
-    (void)state;
-    char cache[FIXTURE_PATH], dir[FIXTURE_PATH], again[FIXTURE_PATH], file[FIXTURE_PATH];
-    in_scratch(cache, "deep/cache");
-    assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
-    demo_here(dir);
-    assert_true(strncmp(dir, cache, strlen(cache)) == 0);
-    const uint64_t digest = fixture_digest(dir);
-    struct stat first, second;
-    assert_int_equal(stat(dir, &first), 0);
-    demo_here(again);
-    assert_string_equal(dir, again);
-    assert_int_equal(stat(dir, &second), 0);
-    assert_true(first.st_ino == second.st_ino); /* kept, not made anew */
-
-    const struct fixture_tensor t = fixture_find(dir, "language_model.lm_head.weight");
-    fixture_poke(dir, t.shard, t.begin + 99, "\x55\xaa\x55", 3);
-    assert_true(fixture_digest(dir) != digest);
-    demo_here(dir);
-    assert_true(fixture_digest(dir) == digest);
-
-    fixture_join(file, dir, "tiktoken.model");
-    assert_int_equal(unlink(file), 0);
-    demo_here(dir);
-    assert_true(fixture_digest(dir) == digest);
-
-    fixture_join(file, dir, "k3chat-demo");
-    assert_int_equal(truncate(file, 3), 0);
-    demo_here(dir);
-    assert_true(fixture_digest(dir) == digest);
-
-    char parent[FIXTURE_PATH];
-    fixture_join(parent, cache, "k3chat");
-    assert_int_equal(entries(parent), 1); /* no half-made or damaged copies lie about */
-}
-
-static void demo_in_home(void **state)
-{
-    (void)state;
-    char home[FIXTURE_PATH], want[FIXTURE_PATH], dir[FIXTURE_PATH];
-    in_scratch(home, "home");
-    fixture_join(want, home, ".cache/k3chat/demo-");
-    assert_int_equal(mkdir(home, 0700), 0);
-    assert_int_equal(setenv("XDG_CACHE_HOME", "not/absolute", 1), 0);
-    assert_int_equal(setenv("HOME", home, 1), 0);
-    demo_here(dir);
-    assert_true(strncmp(dir, want, strlen(want)) == 0);
-    /* It is a model: it loads, and some text comes out of it. */
-    const struct k3_options opt = fixture_options(dir);
-    k3_engine *e = fixture_engine(&opt);
-    const int32_t ids[] = {1024, 300, 301};
-    struct k3_error err;
-    assert_int_equal(k3_feed(e, ids, 3, K3_WANT_LAST, NULL, NULL, &err), K3_OK);
-    int32_t stop[4];
-    assert_true(k3_stop_ids(e, stop, 4) > 0);
-    k3_close(e);
-}
-
-static void demo_refusals(void **state)
-{
-    (void)state;
-    char dir[FIXTURE_PATH], cache[FIXTURE_PATH], file[FIXTURE_PATH];
-    struct k3_error err;
-    assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
-    assert_int_equal(unsetenv("HOME"), 0);
-    assert_int_equal(k3_demo_prepare(dir, sizeof dir, &err), K3_FAILED);
-    assert_non_null(strstr(err.message, "XDG_CACHE_HOME"));
-    /* A file where the folder should be. */
-    in_scratch(file, "file");
-    fixture_join(cache, file, "below");
-    FILE *f = fopen(file, "w");
-    assert_non_null(f);
-    fclose(f);
-    assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
-    assert_int_equal(k3_demo_prepare(dir, sizeof dir, &err), K3_FAILED);
-    assert_non_null(strstr(err.message, "Not a directory"));
-    assert_non_null(strstr(err.message, "--model DIR"));
-    assert_int_equal(setenv("XDG_CACHE_HOME", scratch, 1), 0);
-    char small[8];
-    assert_int_equal(k3_demo_prepare(small, sizeof small, &err), K3_FAILED);
-    assert_non_null(strstr(err.message, "too long"));
-}
-
 #define IN_SCRATCH(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -364,9 +267,6 @@ int main(void)
         IN_SCRATCH(existing_folder_is_kept),
         IN_SCRATCH(full_disk_leaves_nothing),
         IN_SCRATCH(fields_by_name),
-        IN_SCRATCH(demo_is_made_and_mended),
-        IN_SCRATCH(demo_in_home),
-        IN_SCRATCH(demo_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

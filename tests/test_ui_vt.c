@@ -71,7 +71,7 @@ static void test_first_frame(void **state)
     assert_true(vt_wait_text(r->vt, "indexing shards"));
     assert_true(vt_has(r->vt, "47 %"));
     rig_say(r, "set demo 1");
-    assert_true(vt_wait_text(r->vt, "words are noise"));
+    assert_true(vt_wait_text(r->vt, "knows only k3chat"));
     quit(r);
 }
 

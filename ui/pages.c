@@ -97,7 +97,7 @@ static void build_plan(const struct app *a, struct rich *r)
     heading(r, "Profile");
     field(r, "profile", "%s", st->profile_name[0] ? st->profile_name : "none");
     field(r, "model", "%s%s", st->model_name[0] ? st->model_name : "not loaded",
-          st->demo ? " (built in; its words are noise)" : "");
+          st->demo ? " (built in; knows only k3chat)" : "");
     field(r, "thinking", "%s (/think changes it)", st->thinking);
     if (p->total == 0)
         return;

@@ -265,8 +265,8 @@ void title_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
     add(&s, 5, INK_TITLE, "k3chat");
     add(&s, 3, INK_TEXT, "%s", m->st.session_name);
     if (m->st.demo)
-        add(&s, 0, INK_WARN, "%s", r->cols >= 100 ? "demo model: its words are noise"
-                                                  : "demo: words are noise");
+        add(&s, 0, INK_WARN, "%s", r->cols >= 100 ? "demo model: knows only k3chat"
+                                                  : "demo: knows only k3chat");
     else
         add(&s, 6, INK_LABEL, "%s", m->st.model_name);
     add_profile(&s, m, 7);

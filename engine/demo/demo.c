@@ -5,120 +5,170 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "synth.h"
+#include <xxhash.h>
+
+#include "embedded.h"
 
 enum {
-    DEMO_VERSION = 2, /* raise it when the generator's bytes change: old caches are then ignored */
-    MAX_FILES = 256,
+    PIECE = 64 * 1024, /* of the archive: read, then given back, so that it never takes memory */
+    TAR_BLOCK = 512,
+    TAR_NAME = 100,
+    TAR_SIZE_AT = 124,
+    TAR_SIZE_DIGITS = 12,
     PATH_CAP = 4096,
 };
-static const char marker_name[] = "k3chat-demo";
+
+/* ---- the archive ------------------------------------------------------------------------------- */
+
+struct entry {
+    char name[TAR_NAME + 1];
+    const unsigned char *data;
+    size_t size;
+};
+
+/* Gives back the pages of a part of the archive that was read from its beginning on: they are in
+ * the program's file. */
+static void drop(const unsigned char *from, size_t n)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)from / page * page;
+    const uintptr_t end = ((uintptr_t)from + n) / page * page;
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED); /* a hint: failing costs memory only */
+}
+
+/* The file whose header is at *at, which moves behind it; false at the archive's end. */
+static bool next_entry(uint64_t *at, struct entry *e)
+{
+    const unsigned char *h = k3_demo_tar + *at;
+    if (*at + TAR_BLOCK > k3_demo_tar_size || h[0] == '\0')
+        return false;
+    char digits[TAR_SIZE_DIGITS + 1] = "";
+    memcpy(digits, h + TAR_SIZE_AT, TAR_SIZE_DIGITS);
+    memcpy(e->name, h, TAR_NAME);
+    e->name[TAR_NAME] = '\0';
+    e->data = h + TAR_BLOCK;
+    e->size = strtoull(digits, NULL, 8);
+    if (e->size > k3_demo_tar_size - TAR_BLOCK - *at)
+        return false;
+    *at += TAR_BLOCK + (e->size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+    return true;
+}
+
+/* Names the folder: another model is another folder. */
+static uint64_t digest_archive(void)
+{
+    uint64_t digest = k3_demo_tar_size;
+    for (uint64_t at = 0; at < k3_demo_tar_size; at += PIECE) {
+        const uint64_t left = k3_demo_tar_size - at;
+        const size_t n = left < PIECE ? (size_t)left : PIECE;
+        digest = XXH3_64bits_withSeed(k3_demo_tar + at, n, digest);
+        drop(k3_demo_tar + at, n);
+    }
+    return digest;
+}
 
 /* ---- what is in the folder --------------------------------------------------------------------- */
 
-static uint64_t stir(uint64_t h, const void *data, size_t n)
+static bool same_bytes(FILE *f, const struct entry *e)
 {
-    const unsigned char *p = data;
-    for (; n >= 8; n -= 8, p += 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        h = (h ^ word) * 0x9fb21c651e98df25ULL;
-        h ^= h >> 29;
+    unsigned char block[16384];
+    size_t at = 0;
+    for (size_t got; (got = fread(block, 1, sizeof block, f)) > 0; at += got) {
+        if (got > e->size - at || memcmp(block, e->data + at, got) != 0)
+            return false;
+        drop(e->data + at, got);
     }
-    for (; n > 0; n--)
-        h = (h ^ *p++) * 0x100000001b3ULL;
-    return h;
+    return !ferror(f) && at == e->size;
 }
 
-static bool stir_file(uint64_t *h, const char *dir, const char *name)
+static bool file_is_good(const char *dir, const struct entry *e)
 {
     char path[PATH_CAP];
-    const int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    const int n = snprintf(path, sizeof path, "%s/%s", dir, e->name);
     FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "re") : NULL;
-    if (!f)
-        return false;
-    unsigned char block[16384];
-    uint64_t size = 0;
-    for (size_t got; (got = fread(block, 1, sizeof block, f)) > 0; size += got)
-        *h = stir(*h, block, got);
-    *h = stir(*h, &size, sizeof size);
-    *h = stir(*h, name, strlen(name) + 1);
-    const bool good = !ferror(f);
-    fclose(f);
+    const bool good = f && same_bytes(f, e);
+    if (f)
+        fclose(f);
     return good;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Digest of all files but the marker; guards against damage, not against malice. */
-static bool digest_folder(const char *dir, uint64_t *out)
-{
-    char *names[MAX_FILES];
-    size_t n = 0;
-    DIR *d = opendir(dir);
-    bool good = d != NULL;
-    for (const struct dirent *e; good && (e = readdir(d));) {
-        if (e->d_name[0] == '.' || strcmp(e->d_name, marker_name) == 0)
-            continue;
-        good = n < MAX_FILES && (names[n] = strdup(e->d_name));
-        n += good;
-    }
-    if (d)
-        closedir(d);
-    qsort(names, n, sizeof names[0], by_name);
-    *out = DEMO_VERSION;
-    for (size_t i = 0; i < n; i++) {
-        good = good && stir_file(out, dir, names[i]);
-        free(names[i]);
-    }
-    return good && n > 0;
-}
-
-static void marker_text(char text[64], uint64_t digest)
-{
-    snprintf(text, 64, "k3chat demo %d %016llx\n", DEMO_VERSION, (unsigned long long)digest);
 }
 
 static bool folder_is_good(const char *dir)
 {
-    char path[PATH_CAP], have[64] = "", want[64];
-    const int n = snprintf(path, sizeof path, "%s/%s", dir, marker_name);
-    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "re") : NULL;
-    if (!f)
-        return false;
-    const bool read_it = fgets(have, sizeof have, f) != NULL;
-    fclose(f);
-    uint64_t digest;
-    if (!read_it || !digest_folder(dir, &digest))
-        return false;
-    marker_text(want, digest);
-    return strcmp(have, want) == 0;
+    uint64_t at = 0;
+    struct entry e;
+    size_t n = 0;
+    for (; next_entry(&at, &e); n++)
+        if (!file_is_good(dir, &e))
+            return false;
+    return n > 0;
 }
 
 /* ---- making it --------------------------------------------------------------------------------- */
 
-static enum k3_status put_marker(const char *dir, struct k3_error *err)
+static enum k3_status write_all(int fd, const char *path, const struct entry *e,
+                                struct k3_error *err)
 {
-    char path[PATH_CAP], text[64];
-    uint64_t digest;
-    if (!digest_folder(dir, &digest))
-        return k3_fail(err, K3_FAILED, "cannot read back %s", dir);
-    marker_text(text, digest);
-    const int n = snprintf(path, sizeof path, "%s/%s", dir, marker_name);
-    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "wxe") : NULL;
-    const bool good = f && fputs(text, f) >= 0;
-    if ((f && fclose(f) != 0) || !good)
-        return k3_fail(err, K3_FAILED, "cannot write %s: %s", path, strerror(errno));
+    for (size_t at = 0; at < e->size;) {
+        const size_t n = e->size - at < PIECE ? e->size - at : PIECE;
+        const ssize_t put = write(fd, e->data + at, n);
+        if (put < 0 && errno != EINTR)
+            return k3_fail(err, K3_FAILED, "cannot write %s: %s (the demo model needs %d MB there; "
+                           "set XDG_CACHE_HOME to another folder, or give --model DIR)", path,
+                           strerror(errno),
+                           (int)(k3_demo_tar_size / 1000000 + 1));
+        if (put > 0) {
+            drop(e->data + at, (size_t)put);
+            at += (size_t)put;
+        }
+    }
     return K3_OK;
+}
+
+static enum k3_status write_file(const char *dir, const struct entry *e, struct k3_error *err)
+{
+    char path[PATH_CAP];
+    const int n = snprintf(path, sizeof path, "%s/%s", dir, e->name);
+    if (n < 0 || n >= (int)sizeof path)
+        return k3_fail(err, K3_FAILED, "the path %s is too long for the demo model", dir);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return k3_fail(err, K3_FAILED, "cannot create %s: %s", path, strerror(errno));
+    enum k3_status st = write_all(fd, path, e, err);
+    if (close(fd) != 0 && st == K3_OK)
+        st = k3_fail(err, K3_FAILED, "cannot write %s: %s", path, strerror(errno));
+    return st;
+}
+
+static enum k3_status unpack(const char *dir, struct k3_error *err)
+{
+    uint64_t at = 0;
+    struct entry e;
+    while (next_entry(&at, &e))
+        if (write_file(dir, &e, err) != K3_OK)
+            return err->status;
+    return K3_OK;
+}
+
+/* Plain files only; whatever else is in there stays. */
+static void remove_folder(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
+    rmdir(dir);
 }
 
 /* An empty folder "dir.TAG-XXXXXX" of its own, to make or to throw away things in. */
@@ -127,9 +177,9 @@ static enum k3_status side_folder(char out[PATH_CAP], const char *dir, const cha
 {
     const int n = snprintf(out, PATH_CAP, "%s.%s-XXXXXX", dir, tag);
     if (n < 0 || n >= PATH_CAP || !mkdtemp(out))
-        return k3_fail(err, K3_FAILED, "cannot create a folder beside %s: %s (the demo model needs "
-                       "10 MB there; set XDG_CACHE_HOME to a writable folder, or give --model DIR)",
-                       dir, strerror(errno));
+        return k3_fail(err, K3_FAILED, "cannot create a folder beside %s: %s (the demo model is "
+                       "unpacked there; set XDG_CACHE_HOME to a writable folder, or give "
+                       "--model DIR)", dir, strerror(errno));
     return K3_OK;
 }
 
@@ -151,32 +201,27 @@ static enum k3_status clear_damaged(const char *dir, struct k3_error *err)
         return k3_fail(err, K3_FAILED, "the demo model in %s is damaged and cannot be moved away: "
                        "%s; remove that folder", dir, strerror(reason));
     }
-    k3_synth_remove(old);
+    remove_folder(old);
     return K3_OK;
 }
 
 /* Another program may put its own, equal one there first. */
 static enum k3_status make_folder(const char *dir, struct k3_error *err)
 {
-    struct k3_synth s;
     char fresh[PATH_CAP];
-    if (!k3_synth_preset("demo", &s))
-        return k3_fail(err, K3_FAILED, "this program was built without the demo geometry");
     if (side_folder(fresh, dir, "new", err) != K3_OK)
         return err->status;
-    enum k3_status st = k3_synth_write(&s, fresh, NULL, NULL, err);
-    if (st == K3_OK)
-        st = put_marker(fresh, err);
+    enum k3_status st = unpack(fresh, err);
     if (st == K3_OK && rename(fresh, dir) != 0) {
         const int reason = errno;
         if (!folder_is_good(dir))
             st = k3_fail(err, K3_FAILED, "cannot rename %s to %s: %s", fresh, dir,
                          strerror(reason));
-        k3_synth_remove(fresh);
+        remove_folder(fresh);
         return st;
     }
     if (st != K3_OK)
-        k3_synth_remove(fresh);
+        remove_folder(fresh);
     return st;
 }
 
@@ -219,7 +264,7 @@ enum k3_status k3_demo_prepare(char *dir, size_t cap, struct k3_error *err)
     char base[PATH_CAP];
     if (cache_folder(base, err) != K3_OK)
         return err->status;
-    const int n = snprintf(dir, cap, "%s/demo-%d", base, DEMO_VERSION);
+    const int n = snprintf(dir, cap, "%s/demo-%016" PRIx64, base, digest_archive());
     if (n < 0 || (size_t)n >= cap)
         return k3_fail(err, K3_FAILED, "the path %s is too long for the demo model", base);
     if (folder_is_good(dir))

@@ -26,12 +26,6 @@ static const struct preset presets[] = {
       .mla_every = 2, .experts = 11, .top_k = 3, .shared = 1, .latent = 32, .inner = 64,
       .vocab = 549, .routed_scale = 24, .no_latent_norm = 1,
       .scatter = 3, .f32_small = 1, .no_prefix = 1, .short_a_log = 1, .seed = 2}},
-    {"demo", "the built-in model: quick, with enough experts to watch",
-     {.layers = 14, .dense_layers = 1, .hidden = 128, .dense_inner = 256, .res_block = 4,
-      .kda_heads = 4, .kda_dim = 32, .conv = 4,
-      .heads = 4, .q_lora = 64, .kv_lora = 32, .nope = 24, .rope = 8, .v_dim = 24,
-      .mla_every = 4, .experts = 48, .top_k = 4, .shared = 1, .latent = 64, .inner = 64,
-      .vocab = 1280, .routed_scale = 16, .seed = 3}},
     {"mid", "about a quarter of every released width, 13 layers, 1.9 GB",
      {.layers = 13, .dense_layers = 1, .hidden = 1792, .dense_inner = 8448, .res_block = 3,
       .kda_heads = 24, .kda_dim = 128, .conv = 4,
@@ -47,8 +41,7 @@ static const struct preset presets[] = {
 };
 enum { N_PRESETS = sizeof presets / sizeof presets[0] };
 
-const char *const k3_synth_preset_names[N_PRESETS + 1] = {"tiny", "odd", "demo", "mid", "full",
-                                                          NULL};
+const char *const k3_synth_preset_names[N_PRESETS + 1] = {"tiny", "odd", "mid", "full", NULL};
 
 static const struct preset *find_preset(const char *name)
 {

@@ -44,7 +44,7 @@ struct k3_synth {
     uint32_t seed;
 };
 
-/* "tiny", "odd", "demo", "mid", "full"; false when there is no such preset. */
+/* "tiny", "odd", "mid", "full"; false when there is no such preset. */
 bool k3_synth_preset(const char *name, struct k3_synth *out);
 /* The names, NULL-terminated, and what each is for. */
 extern const char *const k3_synth_preset_names[];
