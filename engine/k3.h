@@ -36,6 +36,7 @@ struct k3_options {
     uint32_t chunk;          /* prefill chunk in tokens; 0 = the planner's choice */
     uint32_t threads;        /* compute threads; 0 = physical cores */
     uint32_t io_depth;       /* requests in flight per device; 0 = 16 */
+    bool check_reads;        /* check what is read against the checkpoint's list of blocks */
     uint64_t simulate_rate;  /* bytes per second a simulated slower disk gives; 0 = off */
     bool no_checkpoints;     /* keep no positions in memory */
     bool full_logits;        /* room for the logits of every position of a chunk */
@@ -208,6 +209,7 @@ struct k3_metrics {
     double device_busy_s;     /* at least one request in flight, summed over devices */
     uint64_t bytes_trunk;     /* read for the tape, embedding rows and vectors */
     uint64_t bytes_experts;
+    uint64_t bytes_checked;   /* of those read, compared with the list of blocks */
     uint64_t requests;        /* (token, layer, selected expert) */
     uint64_t resident;        /* in RAM before the step asked: the TRUE hits */
     uint64_t prefetched;      /* read during the step, and there when compute came for it */

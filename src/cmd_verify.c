@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../engine/storage/blocks.h"
 #include "../engine/storage/checkpoint.h"
 #include "../engine/text/tokenizer.h"
 #include "options.h"
@@ -63,12 +64,27 @@ static enum k3_status check_tokenizer(const char *dir, struct k3_error *err)
     return K3_OK;
 }
 
+/* Of what the shards are now. */
+static enum k3_status write_blocks(const char *dir, struct k3_error *err)
+{
+    struct k3_checkpoint *c = k3_checkpoint_open(dir, on_progress, NULL, err);
+    if (c == NULL)
+        return err->status;
+    const enum k3_status st = k3_blocks_write(c, on_progress, NULL, err);
+    if (st == K3_OK)
+        printf("%s/%s is written: run with --check-reads to compare every read with it\n", dir,
+               K3_BLOCKS_FILE);
+    k3_checkpoint_close(c);
+    return st;
+}
+
 /* All checks are made, so that one run tells everything; the first failure's status stands. */
 static int verify(const char *dir, const struct verify_request *ask)
 {
     enum k3_status (*const checks[])(const char *, struct k3_error *) = {
         check_shards, check_tensors, check_tokenizer};
     int status = 0;
+    bool shards = true;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         struct k3_error err = {0};
         if (checks[i](dir, &err) == K3_OK)
@@ -77,11 +93,13 @@ static int verify(const char *dir, const struct verify_request *ask)
         report_error(&err);
         if (status == 0)
             status = (int)err.status;
-        if (i == 0) /* the tensors cannot be looked at */
+        if (i == 0) { /* the tensors cannot be looked at */
+            shards = false;
             i++;
+        }
     }
     const bool contents = ask->sha256 || ask->write_sums;
-    if (status == 0 && !contents)
+    if (status == 0 && !contents && !ask->write_blocks)
         puts("nothing is missing; the contents of the tensors were not read (--sha256 does)");
     if (status != 0 && !contents)
         verify_print_missing(dir);
@@ -94,6 +112,8 @@ static int verify(const char *dir, const struct verify_request *ask)
         if (status == 0 || err.status == K3_CANCELLED)
             status = (int)err.status;
     }
+    if (shards && ask->write_blocks && write_blocks(dir, &err) != K3_OK)
+        status = report_error(&err);
     return status;
 }
 

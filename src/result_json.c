@@ -59,6 +59,8 @@ static void put_totals(struct jsonout *j, const struct batch *b)
     jsonout_real(j, "true_resident_hit_rate", stats_hit_rate(&all));
     jsonout_real(j, "raw_hit_rate", stats_raw_hit_rate(&all));
     jsonout_u64(j, "bytes_read", all.bytes_trunk + all.bytes_experts);
+    if (m.bytes_checked > 0)
+        jsonout_u64(j, "bytes_checked", m.bytes_checked);
     jsonout_real(j, "device_busy_fraction", stats_busy_fraction(&all, m.devices));
     jsonout_real(j, "trunk_bytes_per_token", stats_trunk_per_token(&b->steps_sum));
     jsonout_u64(j, "plan_bytes_per_token", k3_get_plan(b->rt.engine)->bytes_per_token);

@@ -239,6 +239,14 @@ static enum k3_status set_simulate(struct request *r, const char *v, struct k3_e
     return take_size(v, 1, &r->run.engine.simulate_rate, err);
 }
 
+static enum k3_status set_check_reads(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->run.engine.check_reads = true;
+    return K3_OK;
+}
+
 /* ---- the answer -------------------------------------------------------------------------- */
 
 static enum k3_status set_thinking(struct request *r, const char *v, struct k3_error *err)
@@ -585,6 +593,8 @@ const struct setting settings[] = {
     {"expert-policy", NULL, "NAME", "which experts stay: quota or lru", ANY, SHAPE_ONE, set_policy},
     {"simulate-disk", NULL, "RATE", "read no faster than RATE bytes a second (300MB)", ANY,
      SHAPE_ONE, set_simulate},
+    {"check-reads", NULL, NULL, "compare what is read with the checkpoint's list of blocks", ANY,
+     SHAPE_ONE, set_check_reads},
     {"thinking", "generation.thinking", "EFFORT", "off, low, high or max (max)", FOR_BOTH,
      SHAPE_ONE, set_thinking},
     {"temperature", "generation.temperature", "X", "draw at this temperature; 0 is greedy",
@@ -653,6 +663,8 @@ const struct setting settings[] = {
      SHAPE_ONE, set_sha256},
     {"write-sums", NULL, "[LIST]", "read every file and write such a list", FOR_VERIFY, SHAPE_ONE,
      set_write_sums},
+    {"write-blocks", NULL, NULL, "read every shard and write the list for --check-reads", FOR_VERIFY,
+     SHAPE_ONE, set_write_blocks},
     {"afresh", NULL, NULL, "read again what an earlier run has read", FOR_VERIFY, SHAPE_ONE,
      set_afresh},
 

@@ -52,7 +52,7 @@ struct fetch_request {
 
 /* k3chat verify, besides --model */
 struct verify_request {
-    bool sha256, write_sums, afresh;
+    bool sha256, write_sums, write_blocks, afresh;
     const char *sums;     /* the list to read; NULL = DIR/SHA256SUMS */
     const char *sums_out; /* the list to write; NULL = DIR/SHA256SUMS */
 };

@@ -25,6 +25,14 @@ enum k3_status set_write_sums(struct request *r, const char *v, struct k3_error 
     return v[0] == '\0' ? K3_OK : settings_keep(r, v, &r->verify.sums_out, err);
 }
 
+enum k3_status set_write_blocks(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    (void)err;
+    r->verify.write_blocks = true;
+    return K3_OK;
+}
+
 enum k3_status set_afresh(struct request *r, const char *v, struct k3_error *err)
 {
     (void)v;

@@ -9,6 +9,7 @@ void settings_files_init(struct request *r);
 
 enum k3_status set_sha256(struct request *r, const char *v, struct k3_error *err);
 enum k3_status set_write_sums(struct request *r, const char *v, struct k3_error *err);
+enum k3_status set_write_blocks(struct request *r, const char *v, struct k3_error *err);
 enum k3_status set_afresh(struct request *r, const char *v, struct k3_error *err);
 enum k3_status set_endpoint(struct request *r, const char *v, struct k3_error *err);
 enum k3_status set_revision(struct request *r, const char *v, struct k3_error *err);

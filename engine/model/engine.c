@@ -108,11 +108,14 @@ enum k3_status k3_start(k3_engine *e, k3_progress_fn progress, void *ud, struct 
     if (k3_load_vectors(e, progress, ud, err) != K3_OK || k3_allocate(e, err) != K3_OK ||
         k3_keep_allocate(e, err) != K3_OK)
         return err->status;
+    if (e->opt.check_reads && !(e->blocks = k3_blocks_open(e->ckpt, err)))
+        return err->status;
     const struct k3_io_options io = {.kind = e->opt.io,
                                      .depth = e->plan.io_depth,
                                      .simulate_rate = e->opt.simulate_rate,
                                      .read = e->read,
-                                     .read_ud = e->read_ud};
+                                     .read_ud = e->read_ud,
+                                     .blocks = e->blocks};
     e->io = k3_io_open(e->ckpt, &io, err);
     if (!e->io)
         return err->status;
@@ -139,6 +142,7 @@ void k3_close(k3_engine *e)
     k3_experts_close(e->experts);
     k3_tape_close(e->tape);
     k3_io_close(e->io);
+    k3_blocks_close(e->blocks);
     k3_io_free(e->vectors, e->vectors_bytes);
     k3_io_free(e->state, e->state_bytes);
     k3_io_free(e->work, e->work_bytes);
@@ -373,6 +377,7 @@ void k3_get_metrics(const k3_engine *e, struct k3_metrics *out)
     out->bytes_trunk = io.bytes[K3_IO_TAPE] + atomic_load(&e->progress.embed_bytes);
     out->bytes_experts = io.bytes[K3_IO_DEMAND];
     out->device_busy_s = io.busy_s;
+    out->bytes_checked = e->blocks ? k3_blocks_checked(e->blocks) : 0;
     out->devices = io.devices;
     out->wait_trunk_s = k3_tape_wait_seconds(e->tape);
     out->resident_bytes = k3_tape_resident_bytes(e->tape);

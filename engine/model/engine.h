@@ -48,6 +48,7 @@ struct k3_engine {
     k3_io_read_fn read;            /* set before k3_start(): a test's way to make reads fail */
     void *read_ud;
     struct k3_io *io;
+    struct k3_blocks *blocks;  /* NULL: reads are not checked */
     struct k3_tape *tape;
     struct k3_experts *experts;
     struct k3_trace_writer *trace; /* NULL = no trace */

@@ -322,6 +322,11 @@ enum k3_status k3_io_fail(const struct k3_io *io, const struct k3_io_req *r, str
                        "%s: the file ends at byte %" PRIu64 ", but %" PRIu64 " bytes at %" PRIu64
                        " belong to the model: it was cut off or replaced since the program "
                        "started; fetch it again", path, r->error_offset, r->bytes, r->offset);
+    if (r->error == EBADMSG)
+        return k3_fail(err, K3_FAILED,
+                       "%s: the %u bytes from byte %" PRIu64 " are not those of %s: the file was "
+                       "changed, or the disk errs; k3chat verify --sha256 tells which file to fetch "
+                       "again", path, K3_BLOCKS_BYTES, r->error_offset, K3_BLOCKS_FILE);
     return k3_fail(err, K3_FAILED,
                    "%s: reading at byte %" PRIu64 " failed: %s (errno %d); check the disk and its "
                    "cable or mount, then start again", path, r->error_offset, strerror(r->error),

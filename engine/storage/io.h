@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "blocks.h"
 #include "checkpoint.h"
 
 #define K3_IO_ALIGN 4096u
@@ -25,7 +26,8 @@ struct k3_io_req {
     uint8_t *buf;            /* K3_IO_ALIGN-aligned, at least k3_io_window(offset, bytes) */
     /* out, valid once done */
     atomic_int done;         /* 0 = under way, 1 = done */
-    int error;               /* errno; 0 = intact; ENODATA = the file ended early */
+    int error;               /* errno; 0 = intact; ENODATA = the file ended early; EBADMSG = other
+                              * bytes than the list of blocks says */
     uint64_t error_offset;   /* where in the file */
     /* the queue's own; no need to set them */
     uint8_t state;
@@ -66,6 +68,7 @@ struct k3_io_options {
     uint64_t simulate_rate;   /* bytes/s per device; 0 = off */
     k3_io_read_fn read;       /* NULL = pread; only with the thread backends */
     void *read_ud;
+    struct k3_blocks *blocks; /* NULL, or what every read is checked against; outlives the queue */
 };
 
 struct k3_io_counters {

@@ -37,6 +37,16 @@ static enum k3_io_step end(struct k3_io_cursor *u, int error)
     return K3_IO_DONE;
 }
 
+/* The reader's own thread looks, while the others go on reading. */
+static int contents(const struct k3_io *io, struct k3_io_cursor *u)
+{
+    const struct k3_io_req *r = u->req;
+    if (!io->opt.blocks || k3_blocks_check(io->opt.blocks, r->shard, r->offset, r->bytes,
+                                           k3_io_data(r), &u->pos))
+        return 0;
+    return EBADMSG;
+}
+
 enum k3_io_step k3_io_cursor_begin(struct k3_io *io, struct k3_io_cursor *u, struct k3_io_req *r)
 {
     *u = (struct k3_io_cursor){.req = r, .pos = r->offset};
@@ -89,7 +99,7 @@ enum k3_io_step k3_io_cursor_step(struct k3_io *io, struct k3_io_cursor *u, int6
     u->tries = 0;
     u->pos += (uint64_t)result;
     if (u->pos >= u->req->offset + u->req->bytes)
-        return end(u, 0);
+        return end(u, contents(io, u));
     /* A direct read that stopped inside a block cannot go on from there: the page cache can, and
      * says for certain whether the file ends. */
     if (u->direct && u->pos % K3_IO_ALIGN != 0)
