@@ -44,6 +44,7 @@ struct app {
     bool asked_to_leave;        /* the next such key does it */
     char find[128];             /* what was looked for last */
     int64_t seek_message;       /* where to look for it when it is there; -1 = nowhere */
+    bool seek_found;            /* it was there, with the end of what had come in view */
     bool seek_opened;           /* the session that it is in is the one that is open */
     struct saved_branch *branches; /* as /branches listed them last */
     size_t n_branches;

@@ -348,7 +348,11 @@ static void press(struct app *a, uint32_t key)
 void app_key(struct app *a, const struct key_event *ev)
 {
     switch (ev->kind) {
-    case KEY_PRESS: press(a, ev->key); break;
+    case KEY_PRESS:
+        if (a->seek_found)
+            a->seek_message = -1;
+        press(a, ev->key);
+        break;
     case KEY_PASTE_BEGIN:
         a->page = NULL;
         a->bare = false;

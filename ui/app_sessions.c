@@ -65,6 +65,7 @@ static void open_chosen(struct app *a)
     if (hit)
         snprintf(a->find, sizeof a->find, "%s", a->chooser.filter);
     a->seek_message = message;
+    a->seek_found = false;
     a->seek_opened = current;
     app_seek(a);
     chooser_close(&a->chooser);
@@ -109,6 +110,11 @@ void app_seek(struct app *a)
 {
     if (a->seek_message < 0 || !a->seek_opened)
         return;
-    if (talk_view_find_in(&a->view, &a->talk, a->find, a->seek_message))
+    if (!talk_view_find_in(&a->view, &a->talk, a->find, a->seek_message))
+        return;
+    /* So near the end as it is now, the place would be left when more messages come: it is gone to
+     * again then, until a key says otherwise. */
+    a->seek_found = true;
+    if (!a->view.follow)
         a->seek_message = -1;
 }
