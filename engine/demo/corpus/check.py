@@ -68,8 +68,8 @@ def check_lengths(fact):
         complain(fact, "a character is not printable ASCII")
     if fact["file"] == OPEN_FILE:
         return
-    if not 8 <= len(fact["ask"]) <= 14:
-        complain(fact, "%d questions in 'ask', not 8 to 14" % len(fact["ask"]))
+    if not 8 <= len(fact["ask"]) <= 32:
+        complain(fact, "%d questions in 'ask', not 8 to 32" % len(fact["ask"]))
     if not 2 <= len(fact["held"]) <= 3:
         complain(fact, "%d questions in 'held', not 2 or 3" % len(fact["held"]))
 
