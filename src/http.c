@@ -170,7 +170,8 @@ static void set_protocols(CURL *c)
 #endif
 }
 
-static void set_transfer(struct ask *a, char message[CURL_ERROR_SIZE])
+/* message: CURL_ERROR_SIZE bytes that outlive the transfer. */
+static void set_transfer(struct ask *a, char *message)
 {
     CURL *c = a->h->curl;
     const long timeout = (long)a->h->site->timeout;

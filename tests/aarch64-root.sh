@@ -18,7 +18,7 @@ apt() {
 }
 # The libraries with what they need themselves; the C library's headers come with the cross compiler.
 libs='libncurses-dev libyaml-dev libjansson-dev libutf8proc-dev libcmark-dev libxxhash-dev
-    libcurl4-openssl-dev libssl-dev libgomp1'
+    libcurl4-openssl-dev libssl-dev libgomp1 libcmocka-dev libvterm-dev'
 if ! apt update >"$work/log" 2>&1; then
     tail -n 3 "$work/log"
     echo "aarch64-root: the packages of AArch64 are not to be had here"

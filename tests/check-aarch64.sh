@@ -7,7 +7,8 @@
 #   gcc-aarch64-linux-gnu, qemu-user, libc6-dev-arm64-cross)
 #
 # With AARCH64_LIBS=FOLDER, filled by tests/aarch64-root.sh, the whole program is built too, and its
-# logits on the demo model must be those of the program here, byte for byte.
+# logits on the demo model must be those of the program here, byte for byte. AARCH64_SUITE=1 besides
+# runs "make check" there, AARCH64_SUITE='test_gates test_state' these of its programs.
 set -eu
 cc=${AARCH64_CC:-aarch64-linux-gnu-gcc}
 run=${AARCH64_RUN:-qemu-aarch64}
@@ -75,3 +76,35 @@ for set in scalar neon; do
     fi
 done
 echo "check-aarch64: PASSED, $(wc -c <"$work/here") bytes of logits of the whole program are the same"
+
+[ -n "${AARCH64_SUITE:-}" ] || exit 0
+cd "$work/build"
+make -s -j"$(nproc)" check TESTS= >"$work/log" 2>&1 || {
+    tail -n 20 "$work/log"
+    echo "check-aarch64: FAILED, the tests do not build for AArch64"
+    exit 1
+}
+# A script in each program's place starts it under emulation, whoever calls it: the suite, or a test that
+# starts the chat.
+for file in *; do
+    if [ -f "$file" ] && [ -x "$file" ] && head -c 4 "$file" | grep -q ELF; then
+        mv "$file" "$file.elf"
+        printf '#!/bin/sh\nexec %s -L %s -0 "$0" %s "$@"\n' "$run" "$libs" "$PWD/$file.elf" >"$file"
+        chmod +x "$file"
+    fi
+done
+rc=0
+if [ "$AARCH64_SUITE" = 1 ]; then
+    make -s -j"$(nproc)" check >"$work/log" 2>&1 || rc=$?
+else
+    make -s -j"$(nproc)" check TESTS="$AARCH64_SUITE" >"$work/log" 2>&1 || rc=$?
+fi
+if [ $rc != 0 ]; then
+    cat test-suite.log 2>/dev/null || tail -n 40 "$work/log"
+fi
+grep -E '^# (TOTAL|PASS|SKIP|FAIL|ERROR)' "$work/log" || true
+if [ $rc != 0 ]; then
+    echo "check-aarch64: FAILED, the suite under emulation"
+    exit 1
+fi
+echo "check-aarch64: PASSED, the suite under emulation"
