@@ -613,11 +613,16 @@ static void test_failed_block(void **state)
             assert_non_null(strstr(err.message, "Input/output error"));
             assert_int_equal(n, 0);
             assert_int_equal(k3_tape_next(g.tape, (uint32_t)bad, rows, 4, &n, &err), K3_FAILED);
+            if (bad == 0) { /* reading ahead fails too; the next pass tries again by itself */
+                k3_tape_rewind(g.tape);
+                k3_io_drain(g.io);
+            }
             pthread_mutex_lock(&g.watch.lock);
             g.watch.bad = SIZE_MAX;
             pthread_mutex_unlock(&g.watch.lock);
             if (bad != 1) { /* else: closing right after the failure */
-                k3_tape_rewind(g.tape);
+                if (bad == 2)
+                    k3_tape_rewind(g.tape);
                 run_pass(&g, true, UINT32_MAX, false, &seed);
             }
             rig_close(&g);

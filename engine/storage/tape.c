@@ -235,9 +235,22 @@ void k3_tape_rewind(struct k3_tape *t)
     read_ahead(t);
 }
 
+/* Has a block that was read ahead come back with an error? */
+static bool ahead_failed(const struct k3_tape *t)
+{
+    for (size_t i = 0; i < t->plan.n_blocks; i++) {
+        const struct slot *s = &t->slots[i];
+        if (s->state == BLOCK_COMING &&
+            atomic_load_explicit(&s->req.done, memory_order_acquire) && s->req.error != 0)
+            return true;
+    }
+    return false;
+}
+
 void k3_tape_begin(struct k3_tape *t, bool with_head)
 {
-    if (t->begun && t->piece < pass_end(t))
+    /* What failed while nobody waited for it, hours ago perhaps, is tried again. */
+    if ((t->begun && t->piece < pass_end(t)) || ahead_failed(t))
         k3_tape_rewind(t);
     if (t->begun) {
         k3_tape_release(t);
