@@ -25,6 +25,7 @@ struct ui_config {
     enum ui_theme theme;
     enum ui_graph graph;
     enum ui_notify notify;
+    bool no_history;                 /* what is typed is not kept for later starts */
     bool plain;                      /* lines of text instead of a screen */
     const char *panes[UI_MAX_PANES]; /* names from the pane table, in order */
     size_t n_panes;

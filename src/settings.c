@@ -530,6 +530,16 @@ static enum k3_status set_notify(struct request *r, const char *v, struct k3_err
     return K3_OK;
 }
 
+static enum k3_status set_history(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"on", 0}, {"off", 1}};
+    int off = 0;
+    if (TAKE_WORD(v, words, &off, err) != K3_OK)
+        return err->status;
+    r->run.ui.no_history = off != 0;
+    return K3_OK;
+}
+
 static enum k3_status set_pane(struct request *r, const char *v, struct k3_error *err)
 {
     static const struct word words[] = {
@@ -653,6 +663,8 @@ const struct setting settings[] = {
     {NULL, "ui.theme", "NAME", "auto, dark, light or mono", 0, SHAPE_ONE, set_theme},
     {NULL, "ui.graph", "NAME", "auto, braille, block or ascii", 0, SHAPE_ONE, set_graph},
     {NULL, "ui.notify", "NAME", "auto, bell, osc or off", 0, SHAPE_ONE, set_notify},
+    {NULL, "ui.history", "WHETHER", "on or off: keep what is typed for later starts", 0, SHAPE_ONE,
+     set_history},
     {NULL, "ui.panes", "LIST", "panes in order: timing, disk, hits, experts, memory", 0, SHAPE_LIST,
      set_pane},
     {NULL, "keys", "NAME: KEY", "keys of the screen: for each action one, a list, or none", 0,

@@ -634,6 +634,19 @@ static void test_editor_history(void **state)
     assert_int_equal(len, 5);
     assert_int_equal(e.len, 0);
     free(s);
+    editor_remember(&e, "first", 5); /* becomes the newest */
+    assert_int_equal(e.n_past, 2);
+    assert_true(editor_past_older(&e));
+    expect_text(&e, "first", "");
+    assert_true(editor_past_older(&e));
+    expect_text(&e, "second", "");
+    assert_false(editor_past_older(&e));
+    char b[16];
+    for (int i = 0; i < EDITOR_PAST_MOST; i++)
+        editor_remember(&e, b, (size_t)snprintf(b, sizeof b, "%d", i));
+    assert_int_equal(e.n_past, EDITOR_PAST_MOST); /* the oldest are gone */
+    assert_string_equal(e.past[0], "0");
+    assert_string_equal(e.past[EDITOR_PAST_MOST - 1], "999");
     editor_free(&e);
 }
 

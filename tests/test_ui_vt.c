@@ -220,6 +220,50 @@ static void test_history_and_undo(void **state)
     quit(r);
 }
 
+/* What was sent is there at the next start, the messages of the session that opens being nearer. */
+static void test_history_kept(void **state)
+{
+    (void)state;
+    char home[64], data[96], cmd[96];
+    const char *tmp = getenv("TMPDIR");
+    snprintf(home, sizeof home, "%.40s/k3hist-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(home));
+    snprintf(data, sizeof data, "XDG_DATA_HOME=%s", home);
+    const char *env[] = {data, NULL};
+    struct rig *r = START(.env = env);
+    rig_make_idle(r);
+    vt_send(r->vt, "two\nrows of text\r"); /* Ctrl+J, Enter */
+    assert_string_equal(rig_hear(r, "send"), "send two\\nrows of text");
+    vt_send(r->vt, "/think low\r");
+    assert_non_null(rig_hear(r, "thinking"));
+    quit(r);
+    r = START(.env = env);
+    rig_say(r, "message user 0 0 said in this session");
+    rig_make_idle(r);
+    vt_send(r->vt, "\x10"); /* Ctrl+P */
+    vt_settle(r->vt);
+    assert_non_null(strstr(vt_row(r->vt, 22), "said in this session"));
+    vt_send(r->vt, "\x10");
+    assert_true(vt_wait_text(r->vt, "/think low"));
+    vt_send(r->vt, "\x10");
+    assert_true(vt_wait_text(r->vt, "rows of text"));
+    vt_send(r->vt, "\r");
+    assert_string_equal(rig_hear(r, "send"), "send two\\nrows of text");
+    quit(r);
+    r = START(.env = env, .arg = "--no-history");
+    rig_make_idle(r);
+    vt_send(r->vt, "\x10not kept\r");
+    assert_string_equal(rig_hear(r, "send"), "send not kept");
+    quit(r);
+    r = START(.env = env);
+    rig_make_idle(r);
+    vt_send(r->vt, "\x10");
+    assert_true(vt_wait_text(r->vt, "rows of text"));
+    quit(r);
+    snprintf(cmd, sizeof cmd, "rm -rf '%s'", home);
+    assert_int_equal(system(cmd), 0);
+}
+
 static void test_external_editor(void **state)
 {
     (void)state;
@@ -1157,6 +1201,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_paste),
         cmocka_unit_test(test_history_and_undo),
+        cmocka_unit_test(test_history_kept),
         cmocka_unit_test(test_external_editor),
         cmocka_unit_test(test_streaming),
         cmocka_unit_test(test_cancel),

@@ -626,6 +626,8 @@ int main(int argc, char **argv)
             cfg.theme = UI_THEME_MONO;
         else if (strcmp(argv[i], "--plain") == 0)
             cfg.plain = true;
+        else if (strcmp(argv[i], "--no-history") == 0)
+            cfg.no_history = true;
         else if (strcmp(argv[i], "--graph-ascii") == 0)
             cfg.graph = UI_GRAPH_ASCII;
         else if (strcmp(argv[i], "--graph-block") == 0)

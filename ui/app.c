@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../src/typed.h"
 #include "graph.h"
 #include "pane.h"
 #include "plain.h"
@@ -242,6 +243,33 @@ static void loop(struct app *a)
     }
 }
 
+/* ---- the history of what was typed ------------------------------------------------------- */
+
+static void take_typed(void *ud, const char *text, size_t len)
+{
+    editor_remember(ud, text, len);
+}
+
+/* What earlier starts have kept; the messages of the session that opens come behind it, and so are
+ * nearer. */
+static void read_history(struct app *a)
+{
+    struct k3_error err = {0};
+    if (!a->cfg->no_history && typed_read(take_typed, &a->editor, &err) != K3_OK)
+        talk_notice(&a->talk, ENTRY_NOTICE, err.message);
+}
+
+void app_remember(struct app *a, const char *text, size_t len)
+{
+    struct k3_error err = {0};
+    editor_remember(&a->editor, text, len);
+    if (a->cfg->no_history || a->history_failed)
+        return;
+    a->history_failed = typed_add(text, len, &err) != K3_OK;
+    if (a->history_failed)
+        talk_notice(&a->talk, ENTRY_NOTICE, err.message);
+}
+
 /* ---- start and end ----------------------------------------------------------------------- */
 
 /* The panes of the profile in its order; all of them when it names none. */
@@ -271,6 +299,7 @@ static void app_init(struct app *a, struct session *s, const struct ui_config *c
     keymap_init(cfg);
     keys_init(&a->keys, on_key, a);
     choose_panes(a);
+    read_history(a);
     a->model.graph = graph_choose(cfg->graph, screen_utf8(), getenv("TERM"));
     if (!screen_utf8())
         talk_notice(&a->talk, ENTRY_NOTICE,

@@ -48,6 +48,7 @@ struct app {
     bool seek_opened;           /* the session that it is in is the one that is open */
     struct saved_branch *branches; /* as /branches listed them last */
     size_t n_branches;
+    bool history_failed;        /* keeping what is typed has failed, and that was told */
     unsigned stray_lines;       /* written to stderr by something, and shown */
     bool focused;
     double answer_began;        /* monotonic seconds */
@@ -66,6 +67,7 @@ void app_draw(struct app *a);                    /* app_draw.c */
 void app_page_scroll(struct app *a, long rows);
 void app_show_page(struct app *a, const struct page *page);
 void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
+void app_remember(struct app *a, const char *text, size_t len); /* for Up, and for later starts */
 void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
 bool app_busy(struct app *a);                    /* asks the session */
 /* app_sessions.c. Leaves this session for another ("" = a new one); refused while an answer runs. */

@@ -77,7 +77,7 @@ static void send_text(struct app *a, char *text, size_t len)
 {
     struct k3_error err = {0};
     const size_t skip = len >= 2 && text[0] == '/' && text[1] == '/' ? 1 : 0;
-    editor_remember(&a->editor, text, len);
+    app_remember(a, text, len);
     if (text[0] == '/' && !skip) {
         if (!slash_run(a, text))
             editor_set(&a->editor, text, len);

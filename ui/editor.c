@@ -389,13 +389,18 @@ static bool is_blank(const char *s, size_t len)
     return true;
 }
 
+static void forget_past(struct editor *e, size_t i)
+{
+    free(e->past[i]);
+    memmove(&e->past[i], &e->past[i + 1], (e->n_past - i - 1) * sizeof *e->past);
+    e->n_past--;
+}
+
 void editor_remember(struct editor *e, const char *s, size_t len)
 {
-    const char *last = e->n_past > 0 ? e->past[e->n_past - 1] : NULL;
-    if (is_blank(s, len) || (last && strlen(last) == len && memcmp(last, s, len) == 0)) {
-        e->past_at = e->n_past;
+    e->past_at = e->n_past;
+    if (is_blank(s, len))
         return;
-    }
     char *copy = malloc(len + 1);
     if (!copy || !GROW(e->past, e->cap_past, e->n_past + 1)) {
         free(copy);
@@ -404,6 +409,13 @@ void editor_remember(struct editor *e, const char *s, size_t len)
     }
     memcpy(copy, s, len);
     copy[len] = '\0';
+    size_t i = 0;
+    while (i < e->n_past && strcmp(e->past[i], copy) != 0)
+        i++;
+    if (i < e->n_past)
+        forget_past(e, i);
+    else if (e->n_past == EDITOR_PAST_MOST)
+        forget_past(e, 0);
     e->past[e->n_past++] = copy;
     e->past_at = e->n_past;
 }

@@ -12,6 +12,8 @@
 
 #include "rich.h"
 
+#define EDITOR_PAST_MOST 1000 /* texts of the history */
+
 struct editor_change {      /* one step of undo */
     size_t at;
     char *removed, *added;  /* malloc'ed, NULL when empty */
@@ -79,7 +81,8 @@ void editor_yank(struct editor *e);
 void editor_undo(struct editor *e);
 void editor_redo(struct editor *e);
 
-/* History. Adding skips blanks and repetitions. */
+/* History. Adding skips blanks; what is there already becomes the newest, and of too many the oldest
+ * goes. */
 void editor_remember(struct editor *e, const char *s, size_t len);
 bool editor_past_older(struct editor *e);
 bool editor_past_newer(struct editor *e);
