@@ -22,10 +22,15 @@ static int run_chat(const struct request *r)
     if (s == NULL)
         return report_error(&err);
     const int status = ui_run(s, &r->run.ui, &err);
+    struct k3_error unsaved;
+    const bool saved = session_stop(s, &unsaved) == K3_OK;
     session_close(s);
     if (status != 0 && err.message[0] != '\0')
         fprintf(stderr, "k3chat: %s\n", err.message);
-    return status;
+    if (saved)
+        return status;
+    report_error(&unsaved);
+    return status != 0 ? status : K3_FAILED;
 }
 
 static int run_command(int argc, char **argv)

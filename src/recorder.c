@@ -66,13 +66,6 @@ const char *recorder_name(const struct recorder *r)
     return r->t == NULL ? "" : transcript_name(r->t);
 }
 
-bool recorder_failing(struct recorder *r)
-{
-    pthread_mutex_lock(&r->mutex);
-    const bool failing = r->failing;
-    pthread_mutex_unlock(&r->mutex);
-    return failing;
-}
 
 const char *recorder_path(const struct recorder *r)
 {
@@ -89,6 +82,25 @@ static void tell(struct recorder *r, enum k3_status status, const struct k3_erro
     r->failing = failing;
     if (r->fault != NULL)
         r->fault(r->ud, failing ? err->message : NULL);
+}
+
+bool recorder_failing(struct recorder *r)
+{
+    struct k3_error err = {0};
+    pthread_mutex_lock(&r->mutex);
+    if (r->failing && r->t != NULL)
+        tell(r, transcript_flush(r->t, &err), &err);
+    const bool failing = r->failing;
+    pthread_mutex_unlock(&r->mutex);
+    return failing;
+}
+
+enum k3_status recorder_save(struct recorder *r, struct k3_error *err)
+{
+    pthread_mutex_lock(&r->mutex);
+    const enum k3_status status = r->t == NULL ? K3_OK : transcript_save(r->t, err);
+    pthread_mutex_unlock(&r->mutex);
+    return status;
 }
 
 /* Takes over the record; NULL = there was no memory for it. */

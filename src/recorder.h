@@ -22,7 +22,10 @@ typedef void (*recorder_fault_fn)(void *ud, const char *message);
  * conversation's last message, 0 = none. */
 struct recorder *recorder_new(struct transcript *t, int64_t tip, recorder_fault_fn fault, void *ud,
                               struct k3_error *err);
-bool recorder_failing(struct recorder *r); /* the last record could not be written */
+/* The last record could not be written, and still cannot: it is tried again. */
+bool recorder_failing(struct recorder *r);
+/* Before it is closed: see transcript_save(). */
+enum k3_status recorder_save(struct recorder *r, struct k3_error *err);
 void recorder_free(struct recorder *r); /* closes the transcript */
 
 /* No answer is running: another transcript (taken over; NULL: nothing is recorded) takes the place of

@@ -440,11 +440,25 @@ struct session *session_open(const struct run_config *cfg, struct k3_error *err)
     return s;
 }
 
-void session_close(struct session *s)
+bool session_unsaved(struct session *s)
 {
-    if (s == NULL)
-        return;
+    return recorder_failing(s->rec);
+}
+
+enum k3_status session_stop(struct session *s, struct k3_error *err)
+{
+    if (s->quit)
+        return K3_OK;
     stop_threads(s, true);
     session_save_queue(s);
+    return recorder_save(s->rec, err);
+}
+
+void session_close(struct session *s)
+{
+    struct k3_error unused;
+    if (s == NULL)
+        return;
+    session_stop(s, &unused);
     free_session(s);
 }

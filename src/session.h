@@ -63,6 +63,7 @@ struct session_event {
     enum session_event_kind kind;
     enum session_role role;       /* MESSAGE */
     uint32_t index;               /* MESSAGE, ANSWER, DROPPED: place in the conversation, from 0 */
+    bool edited;                  /* WITHDRAWN: the text would have replaced message `index` */
     char *text;                   /* of all kinds that speak; MESSAGE: the content */
     size_t len;
     char *reasoning;              /* MESSAGE of an assistant; may be NULL */
@@ -109,7 +110,11 @@ struct session_status {
  * other one writes), without loading the model. NULL on memory or thread failure, or a transcript that
  * cannot be opened. */
 struct session *session_open(const struct run_config *cfg, struct k3_error *err);
-void session_close(struct session *s); /* cancels, saves, joins */
+/* Has what was said last not found its way to the disk (which is full, say)? Asked before leaving. */
+bool session_unsaved(struct session *s);
+/* Cancels, saves, joins. K3_FAILED: not all could be written; err says what became of it. */
+enum k3_status session_stop(struct session *s, struct k3_error *err);
+void session_close(struct session *s); /* the same, if that has not been done; frees */
 
 /* Becomes readable when events wait; also woken about every second while busy so that figures can
  * be redrawn. Owned by the session. */

@@ -327,6 +327,11 @@ void session_do_switch(struct session *s, const struct queued_message *work)
         say(s, "this session is open already");
         return;
     }
+    if (!work->forget && recorder_failing(s->rec)) {
+        say(s, "what was said last is not on the disk yet: make room, or leave to have it written "
+               "elsewhere; until then this session stays open");
+        return;
+    }
     if (open_one(name, &o, &err) != K3_OK) {
         say(s, err.message);
         return;

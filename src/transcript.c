@@ -379,6 +379,48 @@ enum k3_status transcript_remove(struct transcript *t, struct k3_error *err)
 
 /* ---- closing ----------------------------------------------------------------------------- */
 
+/* The records that found no room, in a file of their own: malloc'ed path, or NULL. */
+static char *write_elsewhere(const struct transcript *t)
+{
+    struct k3_error unused;
+    const char *tmp = getenv("TMPDIR");
+    char *path = path_format(&unused, "%s/k3chat-rest-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    const int fd = path == NULL ? -1 : mkstemp(path);
+    const bool ok = fd >= 0 && write(fd, t->held.v, t->held.n) == (ssize_t)t->held.n;
+    if (fd >= 0)
+        close(fd);
+    if (ok)
+        return path;
+    if (fd >= 0)
+        unlink(path);
+    free(path);
+    return NULL;
+}
+
+enum k3_status transcript_flush(struct transcript *t, struct k3_error *err)
+{
+    return t->held.n == 0 ? K3_OK : write_held(t, true, err);
+}
+
+enum k3_status transcript_save(struct transcript *t, struct k3_error *err)
+{
+    if (transcript_flush(t, err) == K3_OK)
+        return K3_OK;
+    if (t->held.n == 0) /* written, but not synced */
+        return err->status;
+    const int why = errno;
+    char *path = write_elsewhere(t);
+    k3_fail(err, K3_FAILED,
+            "%s: %s; the last %zu bytes of the conversation are not in it%s%s%s", t->path,
+            strerror(why), t->held.n,
+            path == NULL ? " and are lost" : ", but in ", path == NULL ? "" : path,
+            path == NULL ? "" : ": append that file to it when there is room");
+    if (path != NULL)
+        buffer_clear(&t->held);
+    free(path);
+    return err->status;
+}
+
 void transcript_close(struct transcript *t)
 {
     if (t == NULL)

@@ -45,6 +45,11 @@ enum k3_status transcript_check_name(const char *name, struct k3_error *err);
  * *c. *notice is NULL or a malloc'ed sentence for the person. */
 struct transcript *transcript_open(const char *name, struct conversation *c, char **notice,
                                    struct k3_error *err);
+/* Tries again to write what a full disk has held back. */
+enum k3_status transcript_flush(struct transcript *t, struct k3_error *err);
+/* The same for the last time. What still cannot be written goes into a file in $TMPDIR, to be
+ * appended by hand: K3_FAILED, and err says how much, why and where. Called before closing. */
+enum k3_status transcript_save(struct transcript *t, struct k3_error *err);
 /* Writes what a full disk had held back, and removes the file again when it was created by this
  * process and no record has been written. NULL is fine. */
 void transcript_close(struct transcript *t);

@@ -317,7 +317,7 @@ static enum k3_status run_turn(struct turn *t, bool *output, struct k3_error *er
 
 /* No output: the user's message leaves the conversation and goes back to the editor. When the
  * session is being closed it stays in the transcript, and the next start gives it back. */
-static bool withdraw(struct session *s)
+static bool withdraw(struct session *s, bool edited)
 {
     struct message m = conversation_pop(&s->conversation);
     size_t len = 0;
@@ -327,7 +327,9 @@ static bool withdraw(struct session *s)
     pthread_mutex_unlock(&s->lock);
     if (!quit)
         recorder_withdraw(s->rec, &m);
-    session_emit_text(s, EVENT_WITHDRAWN, text, len);
+    session_emit(s, (struct session_event){.kind = EVENT_WITHDRAWN, .text = text_copy(text, len),
+                                           .len = len, .index = (uint32_t)s->conversation.n,
+                                           .edited = edited});
     message_free(&m);
     return !quit;
 }
@@ -385,7 +387,7 @@ static enum k3_status send_message(struct turn *t, const struct queued_message *
     if (take_message(t->s, w->text, w->len, err) != K3_OK)
         return err->status;
     const enum k3_status status = run_turn(t, &output, err);
-    if (!output && withdraw(t->s))
+    if (!output && withdraw(t->s, w->kind == WORK_EDIT))
         put_back(t);
     return status;
 }

@@ -290,6 +290,7 @@ static void cancel_while_reading_gives_the_text_back(void **state)
     assert_true(st.phase == PHASE_CANCELLING || st.phase == PHASE_IDLE);
     struct session_event ev = wait_for(s, EVENT_WITHDRAWN);
     assert_string_equal(ev.text, "never mind");
+    assert_false(ev.edited);
     session_event_free(&ev);
     wait_phase(s, PHASE_IDLE);
     session_close(s);
@@ -592,6 +593,7 @@ static void a_cancelled_edit_changes_nothing(void **state)
     session_cancel(s);
     ev = wait_for(s, EVENT_WITHDRAWN);
     assert_string_equal(ev.text, "second");
+    assert_true(ev.edited && ev.index == 0);
     session_event_free(&ev);
     ev = wait_for(s, EVENT_MESSAGE);
     assert_string_equal(ev.text, "first");

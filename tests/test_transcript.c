@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../src/paths.h"
 #include "../src/recorder.h"
 #include "fixture.h"
 
@@ -433,6 +435,49 @@ static void limit_files_to(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &lim), 0);
 }
 
+/* Left with a full disk: what found no room is in a file that makes the transcript whole again. */
+static void what_found_no_room_is_kept_elsewhere(void **state)
+{
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    struct conversation c;
+    struct k3_error err = {0};
+    struct stat st;
+    char *notice = NULL, path[FIXTURE_PATH];
+    setenv("TMPDIR", scratch, 1);
+    struct transcript *t = open_session("rest", &c, &notice);
+    struct recorder *r = recorder_new(t, 0, count_fault, NULL, &err);
+    say(r, "first");
+    path_of(path, "rest", ".jsonl");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(recorder_save(r, &err), K3_OK);
+    limit_files_to((rlim_t)st.st_size);
+    say(r, "second");
+    assert_true(recorder_failing(r));
+    assert_int_equal(recorder_save(r, &err), K3_FAILED);
+    limit_files_to(RLIM_INFINITY);
+    recorder_free(r);
+    assert_int_equal(stat(path, &st), 0);
+    char *rest = strstr(err.message, "but in ");
+    assert_non_null(rest);
+    rest += strlen("but in ");
+    *strchr(rest, ':') = '\0';
+    size_t n = 0;
+    char *text = path_read_file(rest, 1 << 20, &n, &err);
+    assert_non_null(text);
+    FILE *f = fopen(path, "a");
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    free(text);
+    t = open_session("rest", &c, &notice);
+    assert_null(notice);
+    assert_int_equal(c.n, 2);
+    expect_text(&c.v[1], "content", "second");
+    conversation_free(&c);
+    transcript_close(t);
+    unsetenv("TMPDIR");
+}
+
 /* For each number of bytes that still fit: one error, a file of whole records, and everything there
  * once there is room again. */
 static void a_full_disk_loses_nothing(void **state)
@@ -616,6 +661,7 @@ int main(void)
         cmocka_unit_test(a_second_process_is_refused),
         cmocka_unit_test(a_folder_that_cannot_be),
         cmocka_unit_test(a_full_disk_loses_nothing),
+        cmocka_unit_test(what_found_no_room_is_kept_elsewhere),
         cmocka_unit_test(partial_records_come_in_time),
         cmocka_unit_test(withdrawing),
         cmocka_unit_test(any_text_survives),

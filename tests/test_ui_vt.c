@@ -526,6 +526,10 @@ static void test_branches(void **state)
     assert_true(vt_wait_text(r->vt, "edited: Enter"));
     vt_send(r->vt, "!\r");
     assert_string_equal(rig_hear(r, "edit"), "edit 0 first question!");
+    rig_say(r, "unedited 0 first question!"); /* cancelled before its answer: it is an edit still */
+    assert_true(vt_wait_text(r->vt, "back in the editor"));
+    vt_send(r->vt, "\x7f?\r");
+    assert_string_equal(rig_hear(r, "edit"), "edit 0 first question?");
     rig_say(r, "dropped 0");
     rig_say(r, "message user 0 0 first question!");
     assert_true(vt_wait_gone(r->vt, "second answer"));
@@ -1075,9 +1079,9 @@ static void test_leaving(void **state)
     r = START(0);
     rig_make_idle(r);
     vt_send(r->vt, "\x03");
-    assert_true(vt_wait_text(r->vt, "again to leave"));
+    assert_true(vt_wait_text(r->vt, "Ctrl+C again leaves"));
     vt_send(r->vt, "x\x03");
-    assert_true(vt_wait_text(r->vt, "again to leave"));
+    assert_true(vt_wait_text(r->vt, "Ctrl+C again leaves"));
     vt_send(r->vt, "\x03");
     assert_leaves(r, 0);
 
@@ -1086,7 +1090,20 @@ static void test_leaving(void **state)
     rig_say(r, "phase answering");
     assert_true(vt_wait_text(r->vt, "answering"));
     vt_send(r->vt, "\x11");
-    assert_true(vt_wait_text(r->vt, "answer running"));
+    assert_true(vt_wait_text(r->vt, "answer running: Ctrl+Q stops it"));
+    vt_send(r->vt, "\x11");
+    assert_leaves(r, 0);
+
+    r = START(0);
+    rig_make_idle(r);
+    rig_say(r, "unsaved 1");
+    rig_say(r, "notice the disk is full");
+    assert_true(vt_wait_text(r->vt, "the disk is full"));
+    vt_send(r->vt, "\x11");
+    assert_true(vt_wait_text(r->vt, "is not on the disk"));
+    vt_send(r->vt, "x\x7f"); /* another key: asked again */
+    vt_send(r->vt, "/quit\r");
+    assert_true(vt_wait_text(r->vt, "is not on the disk"));
     vt_send(r->vt, "\x11");
     assert_leaves(r, 0);
 }

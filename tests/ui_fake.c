@@ -51,6 +51,7 @@ struct session {
     struct saved_session saved[64];
     size_t n_saved, saved_messages[64];
     char saved_title[64][128];
+    bool unsaved;      /* the disk is full */
     bool ended;        /* the control pipe is closed */
 };
 
@@ -294,6 +295,15 @@ static bool carry_out(char *line, struct session_event *ev)
     if (strcmp(line, "think") == 0) return make_text(arg, ev, EVENT_REASONING);
     if (strcmp(line, "say") == 0) return make_text(arg, ev, EVENT_CONTENT);
     if (strcmp(line, "withdrawn") == 0) return make_text(arg, ev, EVENT_WITHDRAWN);
+    if (strcmp(line, "unedited") == 0) { /* INDEX TEXT */
+        ev->edited = true;
+        ev->index = (uint32_t)strtoul(arg, &arg, 10);
+        return make_text(arg + 1, ev, EVENT_WITHDRAWN);
+    }
+    if (strcmp(line, "unsaved") == 0) {
+        fake.unsaved = *arg != '0';
+        return false;
+    }
     if (strcmp(line, "notice") == 0) return make_text(arg, ev, EVENT_NOTICE);
     if (strcmp(line, "error") == 0) return make_text(arg, ev, EVENT_ERROR);
     if (strcmp(line, "step") == 0) return make_step(arg, ev, EVENT_STEP);
@@ -478,6 +488,11 @@ enum k3_status session_edit(struct session *s, uint32_t index, const char *text,
     snprintf(b, sizeof b, "edit %u", index);
     report(b, text, len);
     return K3_OK;
+}
+
+bool session_unsaved(struct session *s)
+{
+    return s->unsaved;
 }
 
 size_t session_queued(struct session *s)

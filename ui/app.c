@@ -62,9 +62,11 @@ static void notify_end(struct app *a)
 static void give_back(struct app *a, const struct session_event *ev)
 {
     struct editor *e = &a->editor;
-    if (e->len == 0)
+    if (e->len == 0) {
         editor_set(e, ev->text ? ev->text : "", ev->len);
-    else if (ev->len > 0) {
+        if (ev->edited)
+            a->editing = ev->index;
+    } else if (ev->len > 0) {
         editor_start(e);
         editor_begin_paste(e);
         editor_insert(e, ev->text, ev->len);

@@ -26,15 +26,20 @@ bool app_busy(struct app *a)
 
 void app_leave(struct app *a, bool sure)
 {
-    if (sure || a->asked_to_leave) {
+    const bool unsaved = !a->asked_to_leave && session_unsaved(a->session);
+    if ((sure && !unsaved) || a->asked_to_leave) {
         a->quit = true;
         return;
     }
     a->asked_to_leave = true;
-    if (app_busy(a))
-        app_hint(a, INK_WARN, "answer running: again stops it and leaves");
+    const char *key = keymap_key(ACT_QUIT)[0] ? keymap_key(ACT_QUIT) : keymap_key(ACT_INTERRUPT);
+    if (unsaved)
+        app_hint(a, INK_BAD, "what was said last is not on the disk: make room, or %s again leaves and "
+                             "writes it elsewhere", key);
+    else if (app_busy(a))
+        app_hint(a, INK_WARN, "answer running: %s stops it and leaves", key);
     else
-        app_hint(a, INK_WARN, "again to leave");
+        app_hint(a, INK_WARN, "%s again leaves", keymap_key(ACT_INTERRUPT));
 }
 
 static bool take_back(struct app *a);
