@@ -286,6 +286,51 @@ size_t session_queued(struct session *s)
 }
 
 char *session_unqueue(struct session *s, size_t *len)
+/* The lock is held. Where the message with this text hangs; NULL = it is not queued. */
+static struct queued_message **find_queued(struct session *s, const char *text, size_t len)
+{
+    for (struct queued_message **at = &s->queue; *at != NULL; at = &(*at)->next)
+        if ((*at)->kind == WORK_SEND && (*at)->len == len && memcmp((*at)->text, text, len) == 0)
+            return at;
+    return NULL;
+}
+
+/* The lock is held. */
+static struct queued_message *unlink_queued(struct queued_message **at)
+{
+    struct queued_message *q = *at;
+    *at = q->next;
+    return q;
+}
+
+bool session_queue_drop(struct session *s, const char *text, size_t len)
+{
+    pthread_mutex_lock(&s->lock);
+    struct queued_message **at = find_queued(s, text, len);
+    struct queued_message *q = at == NULL ? NULL : unlink_queued(at);
+    pthread_mutex_unlock(&s->lock);
+    if (q != NULL)
+        free_work(q);
+    return q != NULL;
+}
+
+/* Work of another kind keeps its place. */
+bool session_queue_first(struct session *s, const char *text, size_t len)
+{
+    pthread_mutex_lock(&s->lock);
+    struct queued_message **at = find_queued(s, text, len);
+    if (at != NULL) {
+        struct queued_message *q = unlink_queued(at);
+        struct queued_message **to = &s->queue;
+        while (*to != NULL && (*to)->kind != WORK_SEND)
+            to = &(*to)->next;
+        q->next = *to;
+        *to = q;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return at != NULL;
+}
+
 {
     char *text = NULL;
     *len = 0;
@@ -295,8 +340,7 @@ char *session_unqueue(struct session *s, size_t *len)
         if ((*at)->kind == WORK_SEND)
             newest = at;
     if (newest != NULL) {
-        struct queued_message *q = *newest;
-        *newest = q->next;
+        struct queued_message *q = unlink_queued(newest);
         text = q->text;
         *len = q->len;
         free(q);

@@ -171,4 +171,8 @@ char *session_unqueue(struct session *s, size_t *len);
 void session_cancel(struct session *s);         /* the running prefill or answer */
 void session_set_thinking(struct session *s, const char *effort); /* from the next message on */
 
+/* One queued message, named by its text, since the engine may take up another meanwhile: taken out of
+ * the queue, or put before the others. False = it is not waiting any more. */
+bool session_queue_drop(struct session *s, const char *text, size_t len);
+bool session_queue_first(struct session *s, const char *text, size_t len);
 #endif

@@ -374,6 +374,13 @@ static void the_queue_is_answered_in_order(void **state)
     ev = wait_for(s, EVENT_MESSAGE);
     assert_string_equal(ev.text, "b");
     session_event_free(&ev);
+    send_text(s, "d");
+    send_text(s, "e");
+    assert_true(session_queue_first(s, "e", 1));
+    assert_true(session_queue_drop(s, "d", 1));
+    assert_false(session_queue_drop(s, "d", 1));
+    assert_false(session_queue_first(s, "a", 1)); /* it is being answered */
+    assert_int_equal(session_queued(s), 2);
     assert_int_equal(session_queued(s), 0);
     assert_null(session_unqueue(s, &len));
     struct k3_error err = {0};

@@ -438,6 +438,63 @@ static void ended_by_its_last_token(void **state)
 }
 
 static int setup(void **state)
+static size_t files_in(const char *folder)
+{
+    char path[FIXTURE_PATH];
+    fixture_join(path, scratch, folder);
+    DIR *d = opendir(path);
+    size_t n = 0;
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.';
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+/* A temporary session: everything works but what needs a file, and there is none. */
+static void temporary(void **state)
+{
+    (void)state;
+    struct run_config cfg = make_config(NULL);
+    struct k3_error err = {0};
+    struct session_status st;
+    const size_t before = files_in("k3chat/sessions");
+    cfg.temporary = true;
+    struct session *s = open_session(&cfg);
+    wait_text(s, EVENT_NOTICE, "TEMPORARY");
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "a secret");
+    session_get_status(s, &st);
+    assert_true(st.temporary);
+    assert_string_equal(st.session_name, "");
+    assert_int_equal(session_regenerate(s, &err), K3_OK);
+    wait_for(s, EVENT_ANSWER_END);
+    assert_int_equal(session_edit(s, 0, "another", 7, &err), K3_OK);
+    wait_for(s, EVENT_ANSWER_END);
+    wait_phase(s, PHASE_IDLE);
+    assert_int_equal(session_rename(s, "named", &err), K3_OK);
+    wait_text(s, EVENT_NOTICE, "temporary");
+    assert_int_equal(files_in("k3chat/sessions"), before);
+
+    assert_int_equal(session_switch(s, "kept", false, &err), K3_OK); /* and back to one */
+    wait_for(s, EVENT_OPENED);
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "no secret");
+    session_get_status(s, &st);
+    assert_false(st.temporary);
+    const size_t with_kept = files_in("k3chat/sessions");
+    assert_true(with_kept > before);
+    assert_int_equal(session_switch(s, NULL, false, &err), K3_OK);
+    wait_for(s, EVENT_OPENED);
+    wait_text(s, EVENT_NOTICE, "TEMPORARY");
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "a secret");
+    assert_int_equal(session_send(s, "queued", 6, &err), K3_OK);
+    session_close(s);
+    assert_int_equal(files_in("k3chat/sessions"), with_kept);
+    assert_int_equal(saved_delete("kept", &err), K3_OK);
+}
+
 {
     (void)state;
     fixture_scratch(scratch);

@@ -345,6 +345,47 @@ static void test_streaming(void **state)
     assert_true(vt_has(r->vt, "now 24.1  avg 23.7  p95 25.9 s"));
     vt_send(r->vt, "\x14");
     assert_true(vt_wait_text(r->vt, "Because it asks"));
+/* Seen by number, dropped, and put in another order. */
+static void test_queue_order(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "one");
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    assert_true(vt_wait_text(r->vt, "answering"));
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "nothing is queued"));
+    vt_send(r->vt, "aaa\rbbb\nb2\rccc\r");
+    assert_string_equal(rig_hear(r, "send ccc"), "send ccc");
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "queued: 1 aaa   2 bbb...   3 ccc"));
+    vt_send(r->vt, "/queue first 3\r");
+    assert_string_equal(rig_hear(r, "first"), "first ccc");
+    assert_true(vt_wait_text(r->vt, "queued: 1 ccc   2 aaa   3 bbb..."));
+    vt_send(r->vt, "/queue drop 2\r");
+    assert_string_equal(rig_hear(r, "drop"), "drop aaa");
+    assert_true(vt_wait_text(r->vt, "dropped"));
+    vt_send(r->vt, "/queue drop 3\r");
+    assert_true(vt_wait_text(r->vt, "no such queued message"));
+    vt_send(r->vt, "/queue away\r");
+    assert_true(vt_wait_text(r->vt, "/queue takes drop or first"));
+    rig_say(r, "end stop 3");
+    rig_say(r, "take 0");
+    rig_say(r, "phase reading");
+    assert_true(vt_wait_text(r->vt, "reading"));
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "queued: 1 bbb..."));
+    vt_send(r->vt, "ddd\r/queue first 2\r");
+    assert_string_equal(rig_hear(r, "first"), "first ddd");
+    rig_say(r, "message user 0 0 bbb\\nb2"); /* the engine has taken it up at that moment */
+    assert_true(vt_wait_gone(r->vt, "you  queued 2"));
+    assert_true(vt_has(r->vt, "you  queued 1"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    quit(r);
+}
+
     vt_send(r->vt, "\x14");
     assert_true(vt_wait_gone(r->vt, "Because it asks"));
     rig_say(r, "set running 0");
@@ -395,7 +436,8 @@ static void test_queue(void **state)
     vt_send(r->vt, "three\r");
     assert_string_equal(rig_hear(r, "send"), "send three");
     assert_true(vt_wait_text(r->vt, "queued: 2"));
-    assert_true(vt_has(r->vt, "you  queued"));
+    assert_true(vt_has(r->vt, "you  queued 1"));
+    assert_true(vt_has(r->vt, "you  queued 2"));
     vt_send(r->vt, "\033[A");
     assert_non_null(rig_hear(r, "unqueue"));
     assert_true(vt_wait_text(r->vt, "taken back"));
@@ -1198,6 +1240,7 @@ static void test_suspend(void **state)
     assert_int_equal(vt_written(r->vt), before);
     assert_restored(r);
     vt_foreground(r->vt);
+        cmocka_unit_test(test_queue_order),
     assert_true(vt_wait_text(r->vt, "unseen work"));
     assert_true(vt_has(r->vt, "kept!"));
     assert_true(vt_alternate(r->vt));

@@ -20,7 +20,7 @@
  *   wake                                nothing but a reason to look
  *
  * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, discard, branch ID, system TEXT,
- * unqueue, cancel, thinking EFFORT, text TEXT, save FILE, export NAME FILE, [forget,] switch NAME, rename NAME,
+ * unqueue, drop TEXT, first TEXT, cancel, thinking EFFORT, text TEXT, save FILE, export NAME FILE, [forget,] switch NAME, rename NAME,
  * renamed NAME to NAME, deleted NAME, closed STATUS MESSAGE. */
 #include <config.h>
 
@@ -517,6 +517,37 @@ void session_cancel(struct session *s)
 
 void session_set_thinking(struct session *s, const char *effort)
 {
+static size_t find_queued(const struct session *s, const char *text)
+{
+    size_t i = 0;
+    while (i < s->n_queue && strcmp(s->queue[i], text) != 0)
+        i++;
+    return i;
+}
+
+bool session_queue_drop(struct session *s, const char *text, size_t len)
+{
+    const size_t i = find_queued(s, text);
+    report("drop", text, len);
+    if (i == s->n_queue)
+        return false;
+    free(s->queue[i]);
+    memmove(s->queue + i, s->queue + i + 1, (--s->n_queue - i) * sizeof *s->queue);
+    return true;
+}
+
+bool session_queue_first(struct session *s, const char *text, size_t len)
+{
+    const size_t i = find_queued(s, text);
+    report("first", text, len);
+    if (i == s->n_queue)
+        return false;
+    char *q = s->queue[i];
+    memmove(s->queue + 1, s->queue, i * sizeof *s->queue);
+    s->queue[0] = q;
+    return true;
+}
+
     snprintf(s->st.thinking, sizeof s->st.thinking, "%s", effort);
     report("thinking", effort, strlen(effort));
 }

@@ -35,6 +35,49 @@ static bool is_choice(const char *choices, const char *word)
 }
 
 #define EFFORTS "off low high max"
+/* ---- the queue --------------------------------------------------------------------------- */
+
+/* "1 how it begins  2 ..." */
+static void list_queue(struct app *a)
+{
+    char b[sizeof a->hint] = "";
+    const struct entry *e;
+    for (size_t n = 1; (e = talk_queued(&a->talk, n)); n++) {
+        const size_t at = strlen(b), cut = text_fit(e->text.s, strcspn(e->text.s, "\n"), 32);
+        snprintf(b + at, sizeof b - at, "%s%zu %.*s%s", n > 1 ? "   " : "", n, (int)cut, e->text.s,
+                 cut < e->text.len ? "..." : "");
+    }
+    if (*b)
+        app_hint(a, INK_LABEL, "queued: %s", b);
+    else
+        app_hint(a, INK_LABEL, "nothing is queued");
+}
+
+static void run_queue(struct app *a, const char *args)
+{
+    const bool first = strncmp(args, "first ", 6) == 0, drop = strncmp(args, "drop ", 5) == 0;
+    if (!first && !drop) {
+        if (*args == '\0')
+            list_queue(a);
+        else
+            app_hint(a, INK_WARN, "/queue takes drop or first, and a number; alone it lists");
+        return;
+    }
+    const size_t n = strtoul(args + (first ? 6 : 5), NULL, 10);
+    const struct entry *e = talk_queued(&a->talk, n);
+    if (!e)
+        app_hint(a, INK_WARN, "there is no such queued message; /queue lists them");
+    else if (!(first ? session_queue_first : session_queue_drop)(a->session, e->text.s, e->text.len))
+        app_hint(a, INK_WARN, "that message is being answered already");
+    else if (first) {
+        talk_queue_first(&a->talk, n);
+        list_queue(a);
+    } else {
+        talk_queue_drop(&a->talk, n);
+        app_hint(a, INK_LABEL, "dropped; %s finds its text", keymap_key(ACT_OLDER));
+    }
+}
+
 
 static void run_think(struct app *a, const char *args)
 {
@@ -261,6 +304,8 @@ const struct slash_command slash_commands[] = {
     {"export", "FILE", "the whole session into a new file: .md, .txt or .jsonl", NULL, ACT_NONE,
      slash_export},
     {"sessions", "", "the saved sessions: open, search, rename, delete", NULL, ACT_NONE,
+    {"queue", "[drop N | first N]", "the queued messages; drop one, or have it answered first",
+     "drop first", ACT_NONE, run_queue},
      slash_sessions},
     {"resume", "NAME", "go to that session", NULL, ACT_NONE, slash_resume},
     {"new", "[NAME]", "begin another session", NULL, ACT_NONE, slash_new},

@@ -82,6 +82,16 @@ static void remove_entry(struct talk *t, size_t i)
     t->n--;
 }
 
+/* The places of the queued messages, after a change. */
+static void number_queue(struct talk *t)
+{
+    for (size_t i = 0; i < t->n_queued; i++) {
+        struct entry *e = t->entries[t->n - t->n_queued + i];
+        e->stale = e->stale || e->place != i + 1;
+        e->place = i + 1;
+    }
+}
+
 static void append(struct talk *t, struct entry *e, struct text_buf *b, const char *s,
                    size_t len)
 {
@@ -102,6 +112,7 @@ bool talk_queue(struct talk *t, const char *s, size_t len)
     struct entry *e = add_entry(t, ENTRY_USER, true);
     if (e)
         append(t, e, &e->text, s, len);
+    number_queue(t);
     return e != NULL;
 }
 
@@ -111,14 +122,40 @@ void talk_unqueue(struct talk *t)
         remove_entry(t, t->n - 1);
 }
 
-/* The session has taken up the oldest queued message: from now on it is said. */
+const struct entry *talk_queued(const struct talk *t, size_t n)
+{
+    return n >= 1 && n <= t->n_queued ? t->entries[t->n - t->n_queued + n - 1] : NULL;
+}
+
+void talk_queue_drop(struct talk *t, size_t n)
+{
+    if (!talk_queued(t, n))
+        return;
+    remove_entry(t, t->n - t->n_queued + n - 1);
+    number_queue(t);
+}
+
+void talk_queue_first(struct talk *t, size_t n)
+{
+    if (!talk_queued(t, n))
+        return;
+    struct entry **first = &t->entries[t->n - t->n_queued], *e = first[n - 1];
+    memmove(first + 1, first, (n - 1) * sizeof *first);
+    *first = e;
+    number_queue(t);
+}
+
+/* The session has taken up a queued message: from now on it is said. Mostly the first; not when the order
+ * was changed at that moment. */
 static void take_up(struct talk *t, const struct session_event *ev)
 {
-    if (t->n_queued == 0)
-        return;
-    const struct entry *q = t->entries[t->n - t->n_queued];
-    if (q->text.len == ev->len && (ev->len == 0 || memcmp(q->text.s, ev->text, ev->len) == 0))
-        remove_entry(t, t->n - t->n_queued);
+    for (size_t n = 1; n <= t->n_queued; n++) {
+        const struct entry *q = talk_queued(t, n);
+        if (q->text.len == ev->len && (ev->len == 0 || memcmp(q->text.s, ev->text, ev->len) == 0)) {
+            talk_queue_drop(t, n);
+            return;
+        }
+    }
 }
 
 static void add_message(struct talk *t, const struct session_event *ev)

@@ -25,6 +25,7 @@ struct entry {
     uint32_t reasoning_steps;     /* seen; fewer than the tokens when the answer was gone on with */
     enum session_finish finish;
     bool running, queued;
+    size_t place;                 /* in the queue, from 1 */
     /* the picture */
     bool stale;
     unsigned built_width;
@@ -54,6 +55,10 @@ void talk_notice(struct talk *t, enum entry_kind kind, const char *text);
 bool talk_queue(struct talk *t, const char *s, size_t len);
 void talk_unqueue(struct talk *t); /* the newest */
 void talk_clear(struct talk *t);    /* nothing has been said */
+/* The n-th queued message, from 1; NULL = there are not that many. */
+const struct entry *talk_queued(const struct talk *t, size_t n);
+void talk_queue_drop(struct talk *t, size_t n);
+void talk_queue_first(struct talk *t, size_t n);
 void talk_mark_all(struct talk *t); /* every picture is to be made anew */
 
 /* The n-th last message of the person, from 1; NULL = there are not that many. */

@@ -28,8 +28,10 @@ static void build_header(const struct entry *e, struct rich *r, int64_t now)
         rich_puts(r, e->queued ? INK_LABEL : INK_USER, "you");
     else
         rich_puts(r, INK_MODEL, "k3");
-    if (e->queued)
-        rich_puts(r, INK_WARN, "  queued");
+    if (e->queued) {
+        rich_puts(r, INK_WARN, "  queued ");
+        rich_puts(r, INK_WARN, fmt_count(b, sizeof b, e->place));
+    }
     if (e->time > 0) {
         rich_puts(r, INK_DIM, "  ");
         rich_puts(r, INK_DIM, fmt_when(b, sizeof b, e->time, now));
