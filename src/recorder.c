@@ -190,7 +190,7 @@ void recorder_add(struct recorder *r, struct message *m)
 enum k3_status recorder_rename(struct recorder *r, const char *name, struct k3_error *err)
 {
     if (r->t == NULL)
-        return k3_fail(err, K3_USAGE, "a session that is only shown cannot be renamed");
+        return k3_fail(err, K3_USAGE, "a session that is temporary or only shown cannot be renamed");
     pthread_mutex_lock(&r->mutex);
     const enum k3_status status = transcript_rename(r->t, name, err);
     pthread_mutex_unlock(&r->mutex);
@@ -200,7 +200,7 @@ enum k3_status recorder_rename(struct recorder *r, const char *name, struct k3_e
 enum k3_status recorder_remove(struct recorder *r, struct k3_error *err)
 {
     if (r->t == NULL)
-        return k3_fail(err, K3_USAGE, "a session that is only shown cannot be deleted");
+        return k3_fail(err, K3_USAGE, "a session that is temporary or only shown cannot be deleted");
     pthread_mutex_lock(&r->mutex);
     const enum k3_status status = transcript_remove(r->t, err);
     pthread_mutex_unlock(&r->mutex);

@@ -259,10 +259,11 @@ enum k3_status session_system(struct session *s, const char *text, size_t len,
 enum k3_status session_switch(struct session *s, const char *name, bool forget,
                               struct k3_error *err)
 {
-    if (*name != '\0' && transcript_check_name(name, err) != K3_OK)
+    if (name != NULL && *name != '\0' && transcript_check_name(name, err) != K3_OK)
         return err->status;
     const struct queued_message work = {
-        .kind = WORK_SWITCH, .forget = forget, .text = (char *)name, .len = strlen(name)};
+        .kind = WORK_SWITCH, .forget = forget, .text = (char *)name,
+        .len = name == NULL ? 0 : strlen(name)};
     return enqueue(s, &work, err);
 }
 

@@ -101,6 +101,7 @@ struct session_status {
     uint64_t page_cache;          /* of the system, no part of ours; 0 = not known */
     char session_name[128], profile_name[64], model_name[128], thinking[16];
     bool demo;                    /* the built-in model, which knows only this program */
+    bool temporary;               /* this session is in no file; session_name is empty */
     double disk_roof;             /* bytes/s that the disk can give; 0 = never measured */
     bool disk_simulated;          /* disk_roof is what --simulate-disk allows */
 };
@@ -157,7 +158,8 @@ enum k3_status session_system(struct session *s, const char *text, size_t len,
 /* The two below are queued as well, and possible in every phase. When they fail, EVENT_NOTICE says so
  * and all is as before.
  *
- * switch: this session is left for NAME ("" = a new one, named by the time); the model stays loaded,
+ * switch: this session is left for NAME ("" = a new one, named by the time; NULL = a new one that is
+ * temporary: nothing of it is written to a file); the model stays loaded,
  * or is loaded when there was none. Ends with EVENT_OPENED. `forget`: the one that is left is deleted,
  * with its saved states. */
 enum k3_status session_switch(struct session *s, const char *name, bool forget,

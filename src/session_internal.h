@@ -32,7 +32,8 @@ struct queued_message {
     uint32_t index;               /* EDIT */
     bool forget;                  /* SWITCH */
     int64_t tip;                  /* BRANCH */
-    char *text;                   /* SEND, EDIT, SYSTEM; SWITCH, RENAME: the name; else NULL */
+    char *text;                   /* SEND, EDIT, SYSTEM; SWITCH, RENAME: the name; else NULL
+                                   * (SWITCH: a temporary session) */
     size_t len;
 };
 
@@ -50,6 +51,7 @@ struct session_state {
     uint32_t reread_tokens;
     double reread_seconds;
     char model_name[128], session_name[128];
+    bool temporary;
     bool demo;
     double disk_roof;
 };

@@ -45,6 +45,7 @@ static void put_state(const struct session *s, double now, struct session_status
     out->reread_tokens = st->reread_tokens;
     out->reread_seconds = st->reread_tokens > 0 ? st->reread_seconds : 0;
     out->demo = st->demo;
+    out->temporary = st->temporary;
     out->disk_simulated = s->cfg->engine.simulate_rate > 0;
     out->disk_roof = out->disk_simulated ? (double)s->cfg->engine.simulate_rate : st->disk_roof;
     memcpy(out->model_name, st->model_name, sizeof out->model_name);

@@ -14,7 +14,8 @@
 
 /* What was opened, before it takes the place of what there was. */
 struct opened {
-    struct transcript *t;          /* NULL: only to be shown */
+    struct transcript *t;          /* NULL: only to be shown, or temporary */
+    bool temporary;
     char name[128];
     struct conversation conversation;
     char *notice;
@@ -110,7 +111,8 @@ static void emit_running(struct session *s, const struct message *m, size_t inde
 static void show_from(struct session *s, size_t from)
 {
     const struct conversation *c = &s->conversation;
-    const bool elsewhere = recorder_path(s->rec) == NULL; /* where it may be going on */
+    /* where it may be going on */
+    const bool elsewhere = recorder_path(s->rec) == NULL && !s->state.temporary;
     for (size_t i = from; i < c->n; i++) {
         if (c->v[i].unfinished && elsewhere)
             emit_running(s, &c->v[i], i);
@@ -145,9 +147,12 @@ static enum k3_status open_shown(const char *name, struct opened *o, struct k3_e
     return K3_OK;
 }
 
-static enum k3_status open_one(const char *name, struct opened *o, struct k3_error *err)
+static enum k3_status open_one(const char *name, bool temporary, struct opened *o,
+                               struct k3_error *err)
 {
-    *o = (struct opened){0};
+    *o = (struct opened){.temporary = temporary};
+    if (temporary)
+        return K3_OK;
     o->t = transcript_open(name, &o->conversation, &o->notice, err);
     if (o->t != NULL) {
         snprintf(o->name, sizeof o->name, "%s", transcript_name(o->t));
@@ -166,6 +171,7 @@ static void put_in_place(struct session *s, struct opened *o, bool switched)
     s->watched = o->watched;
     pthread_mutex_lock(&s->lock);
     memcpy(s->state.session_name, o->name, sizeof s->state.session_name);
+    s->state.temporary = o->temporary;
     s->state.position = s->state.reread_tokens = 0;
     s->state.answer_tokens = s->state.reasoning_tokens = 0;
     pthread_mutex_unlock(&s->lock);
@@ -178,6 +184,8 @@ static void put_in_place(struct session *s, struct opened *o, bool switched)
 
 static void show_opened(struct session *s, bool shown_only)
 {
+    if (s->state.temporary)
+        say(s, "TEMPORARY: this chat is written to no file; when it is left, it is gone");
     if (!shown_only) {
         show_history(s);
         return;
@@ -209,9 +217,9 @@ static void on_fault(void *ud, const char *message)
 enum k3_status session_open_first(struct session *s, struct k3_error *err)
 {
     struct opened o;
-    if (open_one(s->cfg->session_name, &o, err) != K3_OK)
+    if (open_one(s->cfg->session_name, s->cfg->temporary, &o, err) != K3_OK)
         return err->status;
-    const bool shown_only = o.t == NULL;
+    const bool shown_only = o.t == NULL && !o.temporary;
     s->rec = recorder_new(o.t, tip_of(&o.conversation), on_fault, s, err);
     if (s->rec == NULL) {
         conversation_free(&o.conversation);
@@ -340,7 +348,7 @@ void session_do_switch(struct session *s, const struct queued_message *work)
         leave_queue(s);
     if (work->forget)
         forget_old(s);
-    const bool shown_only = o.t == NULL;
+    const bool shown_only = o.t == NULL && !o.temporary;
     session_set_phase(s, PHASE_LOADING);
     session_set_detail(s, "opening the session");
     recorder_use(s->rec, o.t, tip_of(&o.conversation));
@@ -380,7 +388,7 @@ enum k3_status session_do_branch(struct session *s, int64_t tip, struct k3_error
     const char *path = recorder_path(s->rec);
     char *text = path == NULL ? NULL : path_read_file(path, SIZE_MAX / 4, &len, err);
     if (path == NULL)
-        return k3_fail(err, K3_USAGE, "a session that is only shown has one branch");
+        return k3_fail(err, K3_USAGE, "a session that is temporary or only shown has one branch");
     if (text == NULL || transcript_parse_at(text, len, path, tip, &in, err) != K3_OK) {
         free(text);
         return err->status;

@@ -332,8 +332,23 @@ static enum k3_status set_max_tokens(struct request *r, const char *v, struct k3
     return settings_u32(v, 1, CONTEXT_MAX, &r->run.max_tokens, err);
 }
 
+static enum k3_status one_of_two(struct k3_error *err)
+{
+    return k3_fail(err, K3_USAGE, "a temporary chat has no file that --session could name; give "
+                                  "--session or --temporary");
+}
+
+static enum k3_status set_temporary(struct request *r, const char *v, struct k3_error *err)
+{
+    (void)v;
+    r->run.temporary = true;
+    return r->run.session_name == NULL ? K3_OK : one_of_two(err);
+}
+
 static enum k3_status set_session(struct request *r, const char *v, struct k3_error *err)
 {
+    if (r->run.temporary)
+        return one_of_two(err);
     if (transcript_check_name(v, err) != K3_OK)
         return err->status;
     return settings_keep(r, v, &r->run.session_name, err);
@@ -633,6 +648,8 @@ const struct setting settings[] = {
     {NULL, "session.sync", "WHEN", "sync the transcript with: messages, partials or never", 0,
      SHAPE_ONE, set_sync},
 
+    {"temporary", NULL, NULL, "a chat that is written to no file and is gone when it is left",
+     FOR_CHAT, SHAPE_ONE, set_temporary},
     {"batch", NULL, NULL, "one run without a screen", FOR_BATCH, SHAPE_ONE, set_batch},
     {"ids", NULL, "1,2,3", "prompt as token ids; no tokenizer is loaded", FOR_BATCH, SHAPE_ONE,
      set_ids},

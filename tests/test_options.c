@@ -281,6 +281,8 @@ static void refusals_name_the_option(void **state)
         {"--states many", "not a whole number"},
         {"--session a/x", "'/'"},
         {"--session .hidden", "dot"},
+        {"--session x --temporary", "no file that --session could name"},
+        {"--temporary --session x", "no file that --session could name"},
         {"--batch --ids 1 --prompt x", "--ids was given already"},
         {"--expert-policy fifo", "quota or lru"},
         {"--profile nowhere-to-be-found", "there is no profile 'nowhere-to-be-found'"},

@@ -2,6 +2,7 @@
  * showing what another program has open, and small changes of the conversation. */
 #include <config.h>
 
+#include <dirent.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -523,6 +524,7 @@ int main(void)
         cmocka_unit_test(taken_back_and_told),
         cmocka_unit_test(from_branch_to_branch),
         cmocka_unit_test(ended_by_its_last_token),
+        cmocka_unit_test(temporary),
     };
     return cmocka_run_group_tests_name("session_switch", tests, setup, teardown);
 }

@@ -657,6 +657,50 @@ static void test_sessions(void **state)
     vt_send(r->vt, "/new\r");
     assert_string_equal(rig_hear(r, "switch"), "switch");
     quit(r);
+/* It says so in both lines, keeps nothing that is typed, and has no file to do things with. */
+static void test_temporary(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    char path[200];
+    rig_make_idle(r);
+    vt_send(r->vt, "/temporary\r");
+    assert_string_equal(rig_hear(r, "switch"), "switch (temporary)");
+    vt_send(r->vt, "secret one\r"); /* sent before it is open: belongs there */
+    assert_string_equal(rig_hear(r, "send"), "send secret one");
+    rig_say(r, "set temporary 1");
+    rig_say(r, "opened");
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "temporary: not written"));
+    assert_true(vt_has(r->vt, "idle \xe2\x94\x82 temporary"));
+    vt_send(r->vt, "secret two\r");
+    assert_string_equal(rig_hear(r, "send"), "send secret two");
+    vt_send(r->vt, "/export x.md\r");
+    assert_true(vt_wait_text(r->vt, "it is in no file"));
+    vt_send(r->vt, "/rename x\r/branches\r/delete\r");
+    vt_resize(r->vt, 12, 40);
+    assert_true(vt_wait_text(r->vt, "idle \xe2\x94\x82 temporary"));
+    vt_send(r->vt, "/new kept\r");
+    assert_string_equal(rig_hear(r, "switch"), "switch kept"); /* the three above did nothing */
+    rig_say(r, "set temporary 0");
+    rig_say(r, "opened");
+    assert_true(vt_wait_gone(r->vt, "temporary"));
+    vt_send(r->vt, "open words\r");
+    assert_string_equal(rig_hear(r, "send"), "send open words");
+    vt_send(r->vt, "\x11");
+    assert_int_equal(WEXITSTATUS(vt_wait_exit(r->vt)), 0);
+    snprintf(path, sizeof path, "%s/.local/share/k3chat/history.jsonl", vt_home(r->vt));
+    char text[4096] = "";
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    assert_non_null(strstr(text, "open words"));
+    assert_null(strstr(text, "secret"));
+    assert_null(strstr(text, "export"));
+    rig_free(r);
+}
+
 }
 
 /* Searching, renaming and deleting in the list. */
@@ -1204,6 +1248,7 @@ static void test_crashes(void **state)
         struct rig *r = START(0);
         vt_signal(r->vt, ends[i]);
         const int s = vt_wait_exit(r->vt);
+        cmocka_unit_test(test_temporary),
         assert_true(s != -1 && !(WIFEXITED(s) && WEXITSTATUS(s) == 0));
         assert_restored(r);
         rig_free(r);

@@ -154,6 +154,7 @@ static const struct field {
     {"profile", TEXT, fake.st.profile_name, sizeof fake.st.profile_name},
     {"model", TEXT, fake.st.model_name, sizeof fake.st.model_name},
     {"thinking", TEXT, fake.st.thinking, sizeof fake.st.thinking},
+    {"temporary", BOOL, &fake.st.temporary, 0},
 };
 
 static void set_field(char *arg)
@@ -474,6 +475,8 @@ enum k3_status session_switch(struct session *s, const char *name, bool forget,
 }
 
 enum k3_status session_rename(struct session *s, const char *name, struct k3_error *err)
+    if (!name)
+        name = "(temporary)";
 {
     (void)s, (void)err;
     report("rename", name, strlen(name));

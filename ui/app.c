@@ -265,7 +265,7 @@ void app_remember(struct app *a, const char *text, size_t len)
 {
     struct k3_error err = {0};
     editor_remember(&a->editor, text, len);
-    if (a->cfg->no_history || a->history_failed)
+    if (a->cfg->no_history || a->unwritten || a->history_failed)
         return;
     a->history_failed = typed_add(text, len, &err) != K3_OK;
     if (a->history_failed)
@@ -304,6 +304,8 @@ static void app_init(struct app *a, struct session *s, const struct ui_config *c
     read_history(a);
     a->model.graph = graph_choose(cfg->graph, screen_utf8(), getenv("TERM"));
     if (!screen_utf8())
+    session_get_status(s, &a->model.st);
+    a->unwritten = a->model.st.temporary;
         talk_notice(&a->talk, ENTRY_NOTICE,
                     "The locale has no UTF-8: characters outside ASCII are shown as '?'. "
                     "LC_ALL=C.UTF-8 cures that.");

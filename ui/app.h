@@ -49,6 +49,7 @@ struct app {
     struct saved_branch *branches; /* as /branches listed them last */
     size_t n_branches;
     bool history_failed;        /* keeping what is typed has failed, and that was told */
+    bool unwritten;             /* nothing that is typed may be kept: the session is temporary */
     unsigned stray_lines;       /* written to stderr by something, and shown */
     bool focused;
     double answer_began;        /* monotonic seconds */
@@ -70,7 +71,7 @@ void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
 void app_remember(struct app *a, const char *text, size_t len); /* for Up, and for later starts */
 void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
 bool app_busy(struct app *a);                    /* asks the session */
-/* app_sessions.c. Leaves this session for another ("" = a new one); refused while an answer runs. */
+/* app_sessions.c. Leaves this session for another ("" = a new one, NULL = a temporary one); refused while an answer runs. */
 void app_go_to(struct app *a, const char *name, bool forget);
 void app_rename(struct app *a, const char *name, const char *new_name);
 void app_delete(struct app *a, const char *name);

@@ -15,6 +15,8 @@ void app_go_to(struct app *a, const char *name, bool forget)
         app_hint(a, INK_WARN, "an answer is running; %s stops it", keymap_key(ACT_CANCEL));
     else if (session_switch(a->session, name, forget, &err) != K3_OK)
         app_hint(a, INK_BAD, "%s", err.message);
+    else if (!name)
+        a->unwritten = true; /* what is typed before it is open belongs there already */
 }
 
 static bool is_current(struct app *a, const char *name)
@@ -104,6 +106,8 @@ void app_opened(struct app *a)
     a->view.open = open;
     a->editing = -1;
     a->seek_opened = true;
+    session_get_status(a->session, &a->model.st);
+    a->unwritten = a->model.st.temporary;
 }
 
 void app_seek(struct app *a)

@@ -164,7 +164,8 @@ static void take_event(struct plain *p, const struct session_event *ev)
         break;
     case EVENT_OPENED:
         session_get_status(p->session, &p->model.st);
-        plain_say(p, "Session %s.", p->model.st.session_name);
+        if (!p->model.st.temporary) /* which a note tells */
+            plain_say(p, "Session %s.", p->model.st.session_name);
         break;
     case EVENT_NOTICE: say_text(p, "Note: ", ev->text, ev->len); break;
     case EVENT_ERROR: say_text(p, "Error: ", ev->text, ev->len); break;

@@ -322,6 +322,8 @@ const struct slash_command slash_commands[] = {
     {"source", "", "answers formatted, or as Markdown source", NULL, ACT_NONE, run_source},
     {"bare", "", "only the text, for selecting with the mouse", NULL, ACT_BARE, run_bare},
     {"quit", "", "leave", NULL, ACT_QUIT, run_quit},
+    {"temporary", "", "begin a session that is written to no file", NULL, ACT_NONE,
+     slash_temporary},
 };
 const size_t n_slash_commands = sizeof slash_commands / sizeof *slash_commands;
 

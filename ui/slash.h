@@ -11,6 +11,7 @@ const struct entry *slash_last_answer(const struct app *a, size_t n);
 void slash_sessions(struct app *a, const char *args);
 void slash_search(struct app *a, const char *args);
 void slash_new(struct app *a, const char *args);
+void slash_temporary(struct app *a, const char *args);
 void slash_resume(struct app *a, const char *args);
 void slash_rename(struct app *a, const char *args);
 void slash_delete(struct app *a, const char *args);

@@ -43,6 +43,21 @@ void slash_new(struct app *a, const char *args)
         app_go_to(a, args, false);
 }
 
+void slash_temporary(struct app *a, const char *args)
+{
+    (void)args;
+    app_go_to(a, NULL, false);
+}
+
+/* Of what only a session with a file has. */
+static bool has_file(struct app *a)
+{
+    session_get_status(a->session, &a->model.st);
+    if (a->model.st.temporary)
+        app_hint(a, INK_WARN, "this session is temporary: it is in no file");
+    return !a->model.st.temporary;
+}
+
 void slash_resume(struct app *a, const char *args)
 {
     struct k3_error err = {0};
@@ -58,6 +73,8 @@ void slash_resume(struct app *a, const char *args)
 
 void slash_rename(struct app *a, const char *args)
 {
+    if (!has_file(a))
+        return;
     if (*args == '\0')
         app_hint(a, INK_WARN, "/rename takes the new name of this session");
     else
@@ -67,6 +84,8 @@ void slash_rename(struct app *a, const char *args)
 /* Of the session that is open; asks by wanting its name. */
 void slash_delete(struct app *a, const char *args)
 {
+    if (*args == '\0' && !has_file(a))
+        return;
     if (*args == '\0')
         app_hint(a, INK_WARN, "/delete %s deletes this session, for ever; others: /sessions",
                  a->model.st.session_name);
@@ -77,6 +96,8 @@ void slash_delete(struct app *a, const char *args)
 static bool read_branches(struct app *a)
 {
     struct k3_error err = {0};
+    if (!has_file(a))
+        return false;
     free(a->branches);
     a->branches = NULL;
     a->n_branches = 0;
@@ -125,6 +146,8 @@ void slash_save(struct app *a, const char *args)
 void slash_export(struct app *a, const char *args)
 {
     struct k3_error err = {0};
+    if (!has_file(a))
+        return;
     if (*args == '\0')
         app_hint(a, INK_WARN, "/export takes a new file: .md, .txt or .jsonl");
     else if (saved_export(a->model.st.session_name, args, &err) != K3_OK)

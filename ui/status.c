@@ -210,6 +210,8 @@ void status_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
         add(&s, 0, INK_BAD, "%s: %s", session_phase_name(p), m->st.detail);
     else
         add(&s, 0, phase_ink(p), "%s", session_phase_name(p));
+    if (m->st.temporary)
+        add(&s, 1, INK_WARN, "temporary");
     if (p == PHASE_LOADING)
         add_loading(&s, m);
     else if (p == PHASE_READING)
@@ -263,7 +265,10 @@ void title_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
     struct segments s = {.gap = 3};
     char b[64];
     add(&s, 5, INK_TITLE, "k3chat");
-    add(&s, 3, INK_TEXT, "%s", m->st.session_name);
+    if (m->st.temporary)
+        add(&s, 3, INK_WARN, "temporary: not written");
+    else
+        add(&s, 3, INK_TEXT, "%s", m->st.session_name);
     if (m->st.demo)
         add(&s, 0, INK_WARN, "%s", r->cols >= 100 ? "demo model: knows only k3chat"
                                                   : "demo: knows only k3chat");
