@@ -8,7 +8,7 @@
 
 enum ui_graph { UI_GRAPH_AUTO, UI_GRAPH_BRAILLE, UI_GRAPH_BLOCK, UI_GRAPH_ASCII };
 enum ui_theme { UI_THEME_AUTO, UI_THEME_DARK, UI_THEME_LIGHT, UI_THEME_MONO };
-enum ui_notify { UI_NOTIFY_AUTO, UI_NOTIFY_BELL, UI_NOTIFY_OSC, UI_NOTIFY_OFF };
+enum ui_notify { UI_NOTIFY_AUTO, UI_NOTIFY_BELL, UI_NOTIFY_OSC, UI_NOTIFY_OSC777, UI_NOTIFY_OFF };
 
 enum run_sync { RUN_SYNC_MESSAGES, RUN_SYNC_PARTIALS, RUN_SYNC_NEVER };
 
@@ -25,6 +25,7 @@ struct ui_config {
     enum ui_theme theme;
     enum ui_graph graph;
     enum ui_notify notify;
+    bool mouse;                      /* the wheel scrolls */
     bool no_history;                 /* what is typed is not kept for later starts */
     bool plain;                      /* lines of text instead of a screen */
     const char *panes[UI_MAX_PANES]; /* names from the pane table, in order */

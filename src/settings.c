@@ -537,11 +537,22 @@ static enum k3_status set_notify(struct request *r, const char *v, struct k3_err
     static const struct word words[] = {{"auto", UI_NOTIFY_AUTO},
                                         {"bell", UI_NOTIFY_BELL},
                                         {"osc", UI_NOTIFY_OSC},
+                                        {"osc777", UI_NOTIFY_OSC777},
                                         {"off", UI_NOTIFY_OFF}};
     int n = 0;
     if (TAKE_WORD(v, words, &n, err) != K3_OK)
         return err->status;
     r->run.ui.notify = (enum ui_notify)n;
+    return K3_OK;
+}
+
+static enum k3_status set_mouse(struct request *r, const char *v, struct k3_error *err)
+{
+    static const struct word words[] = {{"off", 0}, {"wheel", 1}};
+    int wheel = 0;
+    if (TAKE_WORD(v, words, &wheel, err) != K3_OK)
+        return err->status;
+    r->run.ui.mouse = wheel != 0;
     return K3_OK;
 }
 
@@ -679,7 +690,9 @@ const struct setting settings[] = {
     {NULL, "ui.mode", "NAME", "full or plain (see --plain)", 0, SHAPE_ONE, set_mode},
     {NULL, "ui.theme", "NAME", "auto, dark, light or mono", 0, SHAPE_ONE, set_theme},
     {NULL, "ui.graph", "NAME", "auto, braille, block or ascii", 0, SHAPE_ONE, set_graph},
-    {NULL, "ui.notify", "NAME", "auto, bell, osc or off", 0, SHAPE_ONE, set_notify},
+    {NULL, "ui.notify", "NAME", "auto, bell, osc, osc777 or off", 0, SHAPE_ONE, set_notify},
+    {NULL, "ui.mouse", "NAME", "off, or wheel: it scrolls; the terminal selects with Shift then", 0,
+     SHAPE_ONE, set_mouse},
     {NULL, "ui.history", "WHETHER", "on or off: keep what is typed for later starts", 0, SHAPE_ONE,
      set_history},
     {NULL, "ui.panes", "LIST", "panes in order: timing, disk, hits, experts, memory", 0, SHAPE_LIST,

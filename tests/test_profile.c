@@ -48,7 +48,7 @@ static void every_key_arrives(void **state)
                                "model: {path: /data/kimi-k3}\n"
                                "generation: {thinking: low, max_tokens: 77, temperature: 0.7,\n"
                                "             top_p: 0.9, seed: 5}\n"
-                               "ui: {theme: mono, graph: ascii, notify: bell, history: off,\n"
+                               "ui: {theme: mono, graph: ascii, notify: osc777, history: off, mouse: wheel,\n"
                                "     panes: [memory, hits]}\n"
                                "keys:\n"
                                "  help: F5\n"
@@ -75,7 +75,8 @@ static void every_key_arrives(void **state)
     assert_int_equal(r.run.sampling.seed, 5);
     assert_int_equal(r.run.ui.theme, UI_THEME_MONO);
     assert_int_equal(r.run.ui.graph, UI_GRAPH_ASCII);
-    assert_int_equal(r.run.ui.notify, UI_NOTIFY_BELL);
+    assert_int_equal(r.run.ui.notify, UI_NOTIFY_OSC777);
+    assert_true(r.run.ui.mouse);
     assert_true(r.run.ui.no_history);
     assert_int_equal(r.run.ui.n_panes, 2);
     assert_string_equal(r.run.ui.panes[0], "memory");

@@ -164,6 +164,8 @@ static void hear(void *ud, const struct key_event *ev)
         h->n += (size_t)snprintf(h->text + h->n, room, "%s",
                                  ev->kind == KEY_PASTE_BEGIN ? "["
                                  : ev->kind == KEY_PASTE_END ? "] "
+                                 : ev->kind == KEY_WHEEL_UP ? "wheel-up "
+                                 : ev->kind == KEY_WHEEL_DOWN ? "wheel-down "
                                  : ev->kind == KEY_FOCUS_IN ? "in " : "out ");
     assert_true(h->n < sizeof h->text);
 }
@@ -204,6 +206,9 @@ static void test_keys(void **state)
     KEYS("\033Oa\033Od\033[3^\033\033[A", "Ctrl+Up Ctrl+Left Ctrl+Delete Alt+Up ");
     KEYS("\033[Z\033[13;3u\033[27;5;13~\033[97;5u", "Shift+Tab Alt+Enter Ctrl+Enter Ctrl+A ");
     KEYS("\033[Ia\033[Ob", "in a out b ");
+    KEYS("\033[<64;10;5M\033[<65;10;5M\033[<80;200;5M\033[<64;1;1mx", "wheel-up wheel-down wheel-up x ");
+    KEYS("\033[<0;10;5M\033[<0;10;5m\033[<35;9;9Mx\033[<64Mx", "x x "); /* no wheel: swallowed */
+    KEYS("\033[M`!!a\033[Ma!!b\033[M !!c", "wheel-up a wheel-down b c "); /* in bytes */
     KEYS("\033[", "Alt+[ ");
     KEYS("\033O", "Alt+O ");
     KEYS("\033]", "Alt+] ");

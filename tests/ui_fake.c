@@ -680,6 +680,10 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--graph-ascii") == 0)
             cfg.graph = UI_GRAPH_ASCII;
         else if (strcmp(argv[i], "--graph-block") == 0)
+        else if (strcmp(argv[i], "--mouse") == 0)
+            cfg.mouse = true;
+        else if (strcmp(argv[i], "--osc777") == 0)
+            cfg.notify = UI_NOTIFY_OSC777;
             cfg.graph = UI_GRAPH_BLOCK;
         else if (strcmp(argv[i], "--keys") == 0) {
             cfg.keys[cfg.n_keys++] = (struct ui_key){"help", "F5", "profile.yaml:3:9"};

@@ -30,7 +30,7 @@ struct vt {
     bool ended;
     struct termios before;
     int rows, cols;
-    bool alternate, visible;
+    bool alternate, visible, mouse;
     unsigned bells;
     char title[256];
     char *log;           /* all that was written */
@@ -48,6 +48,8 @@ static int on_prop(VTermProp prop, VTermValue *val, void *user)
         vt->alternate = val->boolean;
     else if (prop == VTERM_PROP_CURSORVISIBLE)
         vt->visible = val->boolean;
+    else if (prop == VTERM_PROP_MOUSE)
+        vt->mouse = val->number != VTERM_PROP_MOUSE_NONE;
     else if (prop == VTERM_PROP_TITLE)
         snprintf(vt->title, sizeof vt->title, "%s", val->string);
     return 1;
@@ -504,6 +506,21 @@ static long last_written(const struct vt *vt, const char *bytes)
 bool vt_bracketed_paste(const struct vt *vt)
 {
     return last_written(vt, "\033[?2004h") > last_written(vt, "\033[?2004l");
+}
+
+bool vt_mouse_reports(const struct vt *vt)
+{
+    return vt->mouse;
+}
+
+void vt_wheel(struct vt *vt, bool up)
+{
+    char buf[256];
+    while (vterm_output_read(vt->term, buf, sizeof buf) > 0) /* answers that nobody waits for */
+        continue;
+    vterm_mouse_move(vt->term, 5, 5, VTERM_MOD_NONE);
+    vterm_mouse_button(vt->term, up ? 4 : 5, true, VTERM_MOD_NONE);
+    vt_send_bytes(vt, buf, vterm_output_read(vt->term, buf, sizeof buf));
 }
 
 unsigned vt_bells(const struct vt *vt)

@@ -58,6 +58,9 @@ bool vt_coloured(const struct vt *vt);            /* any cell with a colour of i
 bool vt_alternate(const struct vt *vt);
 bool vt_cursor_visible(const struct vt *vt);
 bool vt_bracketed_paste(const struct vt *vt);
+bool vt_mouse_reports(const struct vt *vt);       /* the program asked for them */
+/* What the terminal sends for the wheel: nothing unless reports were asked for. */
+void vt_wheel(struct vt *vt, bool up);
 unsigned vt_bells(const struct vt *vt);
 const char *vt_title(const struct vt *vt);
 /* Everything written so far: is this in it? */

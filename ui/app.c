@@ -53,7 +53,9 @@ static void notify_end(struct app *a)
     if (how == UI_NOTIFY_OFF || !notable)
         return;
     if (how == UI_NOTIFY_OSC)
-        screen_notify("k3chat: the answer is complete");
+        screen_notify("9;", "k3chat: the answer is complete");
+    else if (how == UI_NOTIFY_OSC777)
+        screen_notify("777;notify;", "k3chat;the answer is complete");
     else
         screen_bell();
 }
@@ -293,7 +295,7 @@ static void choose_panes(struct app *a)
 static void app_init(struct app *a, struct session *s, const struct ui_config *cfg)
 {
     *a = (struct app){.session = s, .cfg = cfg, .focused = true, .edit_width = 76,
-                      .editing = -1, .seek_message = -1};
+                      .editing = -1, .seek_message = -1, .mouse = cfg->mouse};
     model_init(&a->model);
     talk_init(&a->talk);
     talk_view_init(&a->view);

@@ -32,6 +32,7 @@ struct app {
     size_t n_pane_order;
     unsigned edit_width;        /* columns that the message is wrapped to */
     bool bare;                  /* the text alone */
+    bool mouse;                 /* the wheel scrolls, except in the bare view */
     struct chooser chooser;
     const struct page *page;    /* over everything; NULL = none */
     size_t page_top;

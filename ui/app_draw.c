@@ -323,6 +323,7 @@ void app_draw(struct app *a)
         draw_bare(a);
     else
         draw_all(a);
+    screen_set_mouse(a->mouse && !a->bare);
     screen_show(&a->grid);
     update_window_title(a);
 }

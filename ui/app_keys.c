@@ -350,6 +350,19 @@ static void press(struct app *a, uint32_t key)
         editor_insert_char(&a->editor, key);
 }
 
+#define WHEEL_ROWS 3
+
+static void wheel(struct app *a, bool up)
+{
+    const long rows = up ? -WHEEL_ROWS : WHEEL_ROWS;
+    if (a->page)
+        app_page_scroll(a, rows);
+    else if (a->chooser.open)
+        app_chooser_key(a, up ? ACT_UP : ACT_DOWN, 0);
+    else
+        talk_view_scroll(&a->view, &a->talk, rows);
+}
+
 void app_key(struct app *a, const struct key_event *ev)
 {
     switch (ev->kind) {
@@ -372,6 +385,8 @@ void app_key(struct app *a, const struct key_event *ev)
     case KEY_PASTE_END: editor_end_paste(&a->editor); break;
     case KEY_FOCUS_IN: a->focused = true; break;
     case KEY_FOCUS_OUT: a->focused = false; break;
+    case KEY_WHEEL_UP: wheel(a, true); break;
+    case KEY_WHEEL_DOWN: wheel(a, false); break;
     }
     a->key_news = true;
     if (editor_failed(&a->editor))

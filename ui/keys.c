@@ -9,7 +9,7 @@
 
 #include "text.h"
 
-enum { ST_GROUND, ST_UTF8, ST_ESC, ST_CSI, ST_SS3, ST_STRING, ST_STRING_ESC, ST_PASTE };
+enum { ST_GROUND, ST_UTF8, ST_ESC, ST_CSI, ST_SS3, ST_STRING, ST_STRING_ESC, ST_PASTE, ST_MOUSE };
 
 #define ESC_MS 25        /* a lone ESC: longer than any terminal takes between the bytes of a key */
 #define INTRO_MS 100     /* ESC [ and the like could be Alt with that character */
@@ -133,15 +133,40 @@ static unsigned read_params(const unsigned char *s, size_t n, unsigned out[3])
     return count + 1;
 }
 
+/* ---- mouse ------------------------------------------------------------------------------- */
+
+/* Modifiers and motion make no other button of it. */
+static void mouse_report(struct keys *k, unsigned button, bool press)
+{
+    button &= ~(4u | 8u | 16u | 32u);
+    if (press && (button == 64 || button == 65))
+        emit_kind(k, button == 64 ? KEY_WHEEL_UP : KEY_WHEEL_DOWN);
+}
+
+/* CSI M and three bytes: from terminals that do not know the mode with decimals. */
+static void in_mouse(struct keys *k, unsigned char c)
+{
+    k->seq[k->n++] = c;
+    if (k->n < 3)
+        return;
+    k->state = ST_GROUND;
+    k->n = 0;
+    if (k->seq[0] >= 32)
+        mouse_report(k, k->seq[0] - 32u, true);
+}
+
 static void finish_csi(struct keys *k)
 {
     const unsigned char final = k->seq[k->n - 1];
     unsigned p[3];
-    const unsigned count = read_params(k->seq, k->n - 1, p);
+    const bool mouse = k->seq[0] == '<'; /* CSI < BUTTON ; COLUMN ; ROW M, or m for a release */
+    const unsigned count = read_params(k->seq + mouse, k->n - 1 - mouse, p);
     const size_t n = k->n;
     k->state = ST_GROUND;
     k->n = 0;
-    if (count == 0)
+    if (mouse && count == 3)
+        mouse_report(k, p[0], final == 'M');
+    if (count == 0 || mouse)
         return;
     uint32_t key = 0;
     if (final == '~' && p[0] == 200) {
@@ -193,6 +218,11 @@ static void in_csi(struct keys *k, unsigned char c)
         k->seq[0] = '?'; /* too long to be a key: swallow to its end */
     if (k->n == 1 && c == '[')
         return;
+    if (k->n == 1 && c == 'M') {
+        k->state = ST_MOUSE;
+        k->n = 0;
+        return;
+    }
     if (k->n == 2 && k->seq[0] == '[')
         finish_console(k);
     else if (c >= 0x40) {
@@ -377,6 +407,7 @@ void keys_feed(struct keys *k, const void *bytes, size_t n)
         case ST_CSI: in_csi(k, p[i]); break;
         case ST_SS3: in_ss3(k, p[i]); break;
         case ST_PASTE: in_paste(k, p[i]); break;
+        case ST_MOUSE: in_mouse(k, p[i]); break;
         default: in_string(k, p[i]);
         }
     }

@@ -1,8 +1,8 @@
 /* keys.h - from the bytes of a terminal to keys. Pure: bytes in, events out, no clock.
  *
  * Understands UTF-8, the control bytes, CSI and SS3 sequences with modifiers as xterm, VTE, tmux,
- * the Linux console and rxvt send them, CSI-u keys, Alt as a leading ESC, bracketed paste and focus
- * reports. Sequences may arrive in any pieces. Unknown ones are swallowed whole. */
+ * the Linux console and rxvt send them, CSI-u keys, Alt as a leading ESC, bracketed paste, reports of
+ * focus and of the mouse wheel (other mouse reports are swallowed). Sequences may arrive in any pieces. Unknown ones are swallowed whole. */
 #ifndef K3CHAT_UI_KEYS_H
 #define K3CHAT_UI_KEYS_H
 
@@ -31,6 +31,8 @@ enum key_event_kind {
     KEY_PASTE_END,
     KEY_FOCUS_IN,
     KEY_FOCUS_OUT,
+    KEY_WHEEL_UP,   /* of the mouse, when reports were asked for */
+    KEY_WHEEL_DOWN,
 };
 
 struct key_event {

@@ -29,6 +29,7 @@ static bool away;           /* left for a while */
 static bool utf8;
 static bool ansi;           /* takes CSI and OSC sequences */
 static bool titled;
+static bool mouse;          /* reports are asked for, whenever the terminal is ours */
 
 void screen_set_theme(enum ui_theme theme)
 {
@@ -68,6 +69,8 @@ static void write_str(const char *s)
 
 #define MODES_ON "\033[?2004h\033[?1004h"
 #define MODES_OFF "\033[?2004l\033[?1004l"
+#define MOUSE_ON "\033[?1000h\033[?1006h" /* buttons and wheel, reports in decimals */
+#define MOUSE_OFF "\033[?1006l\033[?1000l"
 
 static const char *capability(const char *name)
 {
@@ -79,7 +82,7 @@ static const char *capability(const char *name)
 static void prepare_restore(void)
 {
     char buf[256];
-    snprintf(buf, sizeof buf, "%s%s%s%s%s", ansi ? MODES_OFF : "", titled ? "\033[23;2t" : "",
+    snprintf(buf, sizeof buf, "%s%s%s%s%s", ansi ? MOUSE_OFF MODES_OFF : "", titled ? "\033[23;2t" : "",
              capability("sgr0"), capability("cnorm"), capability("rmcup"));
     restore_set_bytes(buf);
 }
@@ -178,6 +181,8 @@ void screen_leave(void)
     if (away)
         return;
     away = true;
+    if (mouse)
+        write_str(MOUSE_OFF);
     if (ansi)
         write_str(MODES_OFF);
     if (titled)
@@ -202,9 +207,20 @@ void screen_enter(void)
         write_str("\033[22;2t");
     if (ansi)
         write_str(MODES_ON);
+    if (mouse)
+        write_str(MOUSE_ON);
     int rows, cols;
     screen_size(&rows, &cols);
     repaint = true;
+}
+
+void screen_set_mouse(bool on)
+{
+    on = on && ansi;
+    if (!curses || away || mouse == on)
+        return;
+    mouse = on;
+    write_str(on ? MOUSE_ON : MOUSE_OFF);
 }
 
 bool screen_is_away(void)
@@ -331,10 +347,10 @@ void screen_bell(void)
         write_str("\007");
 }
 
-void screen_notify(const char *text)
+void screen_notify(const char *intro, const char *text)
 {
     if (curses && !away && ansi)
-        write_osc("9;", text);
+        write_osc(intro, text);
 }
 
 void screen_set_title(const char *text)

@@ -41,10 +41,13 @@ bool screen_is_away(void);
 void screen_stop(void);
 bool screen_in_foreground(void);
 
+/* Asks the terminal for the wheel, or leaves the mouse to it. While it is asked for, the terminal selects
+ * text only with Shift held. */
+void screen_set_mouse(bool on);
 void screen_set_theme(enum ui_theme theme);
 bool screen_utf8(void);
 void screen_bell(void);
-void screen_notify(const char *text);    /* OSC 9; control characters are left out */
+void screen_notify(const char *intro, const char *text); /* OSC INTRO TEXT, without control characters */
 void screen_set_title(const char *text); /* likewise; put back by screen_close() */
 /* Puts text on the clipboard by OSC 52; false when the terminal takes no such sequences or the
  * text is too long for one. */

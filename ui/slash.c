@@ -206,6 +206,18 @@ static void run_theme(struct app *a, const char *args)
 }
 
 /* ---- reading and copying ----------------------------------------------------------------- */
+static void run_mouse(struct app *a, const char *args)
+{
+    const bool wheel = strcmp(args, "wheel") == 0;
+    if (!wheel && strcmp(args, "off") != 0) {
+        app_hint(a, INK_WARN, "/mouse takes wheel or off");
+        return;
+    }
+    a->mouse = wheel;
+    app_hint(a, INK_LABEL, wheel ? "the wheel scrolls; text is selected with Shift held"
+                                 : "the mouse is the terminal's");
+}
+
 
 static void run_find(struct app *a, const char *args)
 {
@@ -319,6 +331,8 @@ const struct slash_command slash_commands[] = {
     {"profile", "", "the profile, and how its memory is spent", NULL, ACT_NONE, run_plan},
     {"budget", "", "the same", NULL, ACT_NONE, run_plan},
     {"stats", "", "figures of all tokens since the start", NULL, ACT_NONE, run_stats},
+    {"mouse", "wheel|off", "the wheel scrolls, and Shift selects; or the mouse is the terminal's",
+     "wheel off", ACT_NONE, run_mouse},
     {"source", "", "answers formatted, or as Markdown source", NULL, ACT_NONE, run_source},
     {"bare", "", "only the text, for selecting with the mouse", NULL, ACT_BARE, run_bare},
     {"quit", "", "leave", NULL, ACT_QUIT, run_quit},
