@@ -40,8 +40,8 @@ struct run_config {
     struct k3_sampling sampling;
     uint32_t max_tokens;        /* 0 = the mode's default: 64 in batch, 1024 in the chat */
     bool ignore_stop;
-    const char *session_name;   /* NULL = a new one named by the time (chat), none (batch) */
     bool temporary;             /* chat: nothing of it is written to a file */
+    const char *session_name;   /* NULL = a new one named by the time (chat), none (batch) */
     const char *profile_name;   /* for display */
     uint32_t states_keep;       /* saved states of a session; 0 = none */
     uint64_t states_disk;       /* bytes of the states of all sessions */

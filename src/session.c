@@ -286,7 +286,6 @@ size_t session_queued(struct session *s)
     return n;
 }
 
-char *session_unqueue(struct session *s, size_t *len)
 /* The lock is held. Where the message with this text hangs; NULL = it is not queued. */
 static struct queued_message **find_queued(struct session *s, const char *text, size_t len)
 {
@@ -332,6 +331,7 @@ bool session_queue_first(struct session *s, const char *text, size_t len)
     return at != NULL;
 }
 
+char *session_unqueue(struct session *s, size_t *len)
 {
     char *text = NULL;
     *len = 0;

@@ -90,7 +90,7 @@ struct session_status {
     uint32_t reasoning_tokens;
     double step_seconds;          /* age of the decode step under way; 0 = none */
     double last_step_seconds, mean_step_seconds, p95_step_seconds; /* 0 = no sample yet */
-    uint32_t position, context;   /* tokens in the timeline, and room */
+    uint32_t position, context;   /* tokens in the timeline (while a prompt is read: so far), and room */
     uint32_t reread_tokens;       /* of the loaded conversation, that no saved state covers: the next
                                    * message pays for them; 0 = none, or paid */
     double reread_seconds;        /* what that will take; < 0 = not known */
@@ -98,10 +98,11 @@ struct session_status {
     struct k3_metrics metrics;    /* the engine's own counters, layer progress included */
     struct k3_plan plan;          /* zero before the engine has planned */
     uint64_t rss, peak_rss;       /* bytes, measured now */
+    uint64_t rss_anon;            /* of rss, without pages of files; 0 = not known */
     uint64_t page_cache;          /* of the system, no part of ours; 0 = not known */
     char session_name[128], profile_name[64], model_name[128], thinking[16];
-    bool demo;                    /* the built-in model, which knows only this program */
     bool temporary;               /* this session is in no file; session_name is empty */
+    bool demo;                    /* the built-in model, which knows only this program */
     double disk_roof;             /* bytes/s that the disk can give; 0 = never measured */
     bool disk_simulated;          /* disk_roof is what --simulate-disk allows */
 };
@@ -170,11 +171,11 @@ enum k3_status session_rename(struct session *s, const char *name, struct k3_err
 size_t session_queued(struct session *s);       /* messages waiting their turn */
 /* Takes the newest queued message back; malloc'ed, or NULL when none is queued. */
 char *session_unqueue(struct session *s, size_t *len);
-void session_cancel(struct session *s);         /* the running prefill or answer */
-void session_set_thinking(struct session *s, const char *effort); /* from the next message on */
-
 /* One queued message, named by its text, since the engine may take up another meanwhile: taken out of
  * the queue, or put before the others. False = it is not waiting any more. */
 bool session_queue_drop(struct session *s, const char *text, size_t len);
 bool session_queue_first(struct session *s, const char *text, size_t len);
+void session_cancel(struct session *s);         /* the running prefill or answer */
+void session_set_thinking(struct session *s, const char *effort); /* from the next message on */
+
 #endif

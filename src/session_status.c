@@ -22,6 +22,7 @@ static void put_prompt(const struct session_state *st, const struct k3_metrics *
     if (done > (double)st->prompt_total)
         done = (double)st->prompt_total;
     out->prompt_done = (uint64_t)done;
+    out->position += (uint32_t)done;
     if (done > 0)
         out->prompt_eta_s = (now - st->phase_since) * ((double)st->prompt_total - done) / done;
 }
@@ -44,8 +45,8 @@ static void put_state(const struct session *s, double now, struct session_status
     out->context = st->context;
     out->reread_tokens = st->reread_tokens;
     out->reread_seconds = st->reread_tokens > 0 ? st->reread_seconds : 0;
-    out->demo = st->demo;
     out->temporary = st->temporary;
+    out->demo = st->demo;
     out->disk_simulated = s->cfg->engine.simulate_rate > 0;
     out->disk_roof = out->disk_simulated ? (double)s->cfg->engine.simulate_rate : st->disk_roof;
     memcpy(out->model_name, st->model_name, sizeof out->model_name);
@@ -67,6 +68,7 @@ void session_get_status(struct session *s, struct session_status *out)
     pthread_mutex_unlock(&s->lock);
     snprintf(out->profile_name, sizeof out->profile_name, "%s", s->cfg->profile_name);
     out->rss = k3_host_rss();
+    out->rss_anon = k3_host_rss_anon();
     out->page_cache = k3_host_page_cache();
     out->peak_rss = k3_host_peak_rss();
 }

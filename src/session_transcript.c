@@ -340,7 +340,7 @@ void session_do_switch(struct session *s, const struct queued_message *work)
                "elsewhere; until then this session stays open");
         return;
     }
-    if (open_one(name, &o, &err) != K3_OK) {
+    if (open_one(name, work->text == NULL, &o, &err) != K3_OK) {
         say(s, err.message);
         return;
     }

@@ -648,6 +648,8 @@ const struct setting settings[] = {
     {"max-tokens", "generation.max_tokens", "N", "longest answer (chat 1024, batch 64)", FOR_BOTH,
      SHAPE_ONE, set_max_tokens},
     {"session", NULL, "NAME", "transcript to continue or create", FOR_BOTH, SHAPE_ONE, set_session},
+    {"temporary", NULL, NULL, "a chat that is written to no file and is gone when it is left",
+     FOR_CHAT, SHAPE_ONE, set_temporary},
 
     {"states", "session.states", "N", "saved states of a session that stay on disk (3); 0: none",
      FOR_BOTH, SHAPE_ONE, set_states},
@@ -659,8 +661,6 @@ const struct setting settings[] = {
     {NULL, "session.sync", "WHEN", "sync the transcript with: messages, partials or never", 0,
      SHAPE_ONE, set_sync},
 
-    {"temporary", NULL, NULL, "a chat that is written to no file and is gone when it is left",
-     FOR_CHAT, SHAPE_ONE, set_temporary},
     {"batch", NULL, NULL, "one run without a screen", FOR_BATCH, SHAPE_ONE, set_batch},
     {"ids", NULL, "1,2,3", "prompt as token ids; no tokenizer is loaded", FOR_BATCH, SHAPE_ONE,
      set_ids},

@@ -180,11 +180,13 @@ static void begin_turn(struct session *s)
     turn_phase(s, PHASE_READING);
 }
 
-static void note_prompt(struct session *s, uint64_t tokens)
+/* `reused` tokens of the prompt are in the state, the others are to be read. */
+static void note_prompt(struct session *s, uint64_t reused, uint64_t tokens)
 {
     struct k3_metrics m;
     k3_get_metrics(s->rt.engine, &m);
     pthread_mutex_lock(&s->lock);
+    s->state.position = (uint32_t)reused;
     s->state.prompt_total = tokens;
     s->state.prompt_base = m.tokens;
     s->state.phase_since = clock_now();
@@ -224,7 +226,7 @@ static enum k3_status read_prompt(struct turn *t, struct k3_error *err)
     const size_t best = timeline_reusable(line, t->prompt.v, t->prompt.n);
     if (known >= best + REREAD_LEAST)
         say_cost(s, known - best, "");
-    note_prompt(s, t->prompt.n - best);
+    note_prompt(s, best, t->prompt.n - best);
     const enum k3_status status =
         timeline_read(line, t->prompt.v, t->prompt.n, NULL, NULL, &t->prefill, &t->reused, err);
     note_read(t, status);

@@ -438,7 +438,6 @@ static void ended_by_its_last_token(void **state)
     session_close(s);
 }
 
-static int setup(void **state)
 static size_t files_in(const char *folder)
 {
     char path[FIXTURE_PATH];
@@ -496,6 +495,7 @@ static void temporary(void **state)
     assert_int_equal(saved_delete("kept", &err), K3_OK);
 }
 
+static int setup(void **state)
 {
     (void)state;
     fixture_scratch(scratch);

@@ -855,6 +855,39 @@ static void test_panes(void **state)
     assert_ptr_equal(pane_find("hits"), &panes[2]);
 }
 
+static void expect_in_memory_pane(const struct ui_model *m, int row, const char *expected)
+{
+    struct grid g = {0};
+    char b[512];
+    assert_true(grid_resize(&g, 8, 40));
+    const struct rect all = grid_all(&g);
+    pane_find("memory")->draw(m, &g, &all);
+    grid_row_text(&g, row, b, sizeof b);
+    assert_string_equal(b, expected);
+    grid_free(&g);
+}
+
+/* Three figures, and none of them counts what another one counts as something else. */
+static void test_memory_pane(void **state)
+{
+    (void)state;
+    static struct ui_model m;
+    model_init(&m);
+    fill_model(&m);
+    m.st.rss_anon = 7500000000;
+    m.st.metrics.expert_bytes_resident = 4700000000;
+    m.st.page_cache = 12300000000;
+    expect_in_memory_pane(&m, 0, "anon 7.5 GB of 8.0 GB  peak 7.7 GB");
+    expect_in_memory_pane(&m, 2, "expert cache 4.7 GB of 4.9 GB");
+    expect_in_memory_pane(&m, 3, "page cache 12.3 GB (not ours)");
+    expect_in_memory_pane(&m, 4, "trunk        1.5 GB  ring         200 MB");
+    m.st.rss_anon = 0; /* an old kernel */
+    m.st.page_cache = 0;
+    expect_in_memory_pane(&m, 0, "anon 7.6 GB of 8.0 GB  peak 7.7 GB");
+    expect_in_memory_pane(&m, 3, "trunk        1.5 GB  ring         200 MB");
+    model_free(&m);
+}
+
 static void status_at(const struct ui_model *m, int cols, char *out, size_t size)
 {
     struct grid g = {0};
@@ -879,12 +912,24 @@ static void test_status_line(void **state)
                            " \xe2\x94\x82 layer 61/93"
                            " \xe2\x94\x82 disk 86 % \xe2\x94\x82 hit 67 % \xe2\x94\x82 7.6/8.0 GB"
                            " \xe2\x94\x82 ~40 min per 100 tok");
+    m.st.context = 8192;
+    m.st.position = 1234;
+    status_at(&m, 120, b, sizeof b); /* the context, and the pace where there is more room */
+    assert_non_null(strstr(b, "7.6/8.0 GB \xe2\x94\x82 ctx 1234/8192"));
+    assert_null(strstr(b, "per 100 tok"));
+    status_at(&m, 121, b, sizeof b);
+    assert_non_null(strstr(b, "7.6/8.0 GB \xe2\x94\x82 ctx 1234/8192 \xe2\x94\x82 ~40 min per 100 tok"));
+    m.st.rss_anon = 7500000000; /* is what the budget is compared with, when it is known */
+    status_at(&m, 121, b, sizeof b);
+    assert_non_null(strstr(b, "7.5/8.0 GB"));
     status_at(&m, 40, b, sizeof b);
     assert_string_equal(b, " answering \xe2\x94\x82 37 tok \xe2\x94\x82 24.1 s/tok");
     m.st.phase = PHASE_READING;
     m.st.prompt_done = 120;
     m.st.prompt_total = 412;
     m.st.prompt_eta_s = 2040;
+    status_at(&m, 140, b, sizeof b);
+    assert_non_null(strstr(b, "ctx 1234/8192"));
     status_at(&m, 50, b, sizeof b);
     assert_string_equal(b, " reading prompt \xe2\x94\x82 120/412 tok 29 % \xe2\x94\x82 ETA 34 min");
     m.st.phase = PHASE_FAILED;
@@ -1010,6 +1055,7 @@ int main(void)
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_layout_promises),
         cmocka_unit_test(test_panes),
+        cmocka_unit_test(test_memory_pane),
         cmocka_unit_test(test_status_line),
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_figures),

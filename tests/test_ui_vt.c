@@ -16,39 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ui_rig.h"
-
-#define START(...) start(&(struct rig_options){__VA_ARGS__})
-
-static struct rig *start(const struct rig_options *opt)
-{
-    struct rig *r = rig_start(opt);
-    assert_non_null(r);
-    return r;
-}
-
-static void assert_restored(struct rig *r)
-{
-    assert_false(vt_alternate(r->vt));
-    assert_false(vt_bracketed_paste(r->vt));
-    assert_true(vt_cursor_visible(r->vt));
-    assert_true(vt_modes_restored(r->vt));
-}
-
-static void assert_leaves(struct rig *r, int status)
-{
-    const int s = vt_wait_exit(r->vt);
-    assert_true(WIFEXITED(s));
-    assert_int_equal(WEXITSTATUS(s), status);
-    assert_restored(r);
-    rig_free(r);
-}
-
-static void quit(struct rig *r)
-{
-    vt_send(r->vt, "\x11");
-    assert_leaves(r, 0);
-}
+#include "ui_steps.h"
 
 /* ---- start ------------------------------------------------------------------------------- */
 
@@ -172,32 +140,6 @@ static void test_lines(void **state)
     quit(r);
 }
 
-static void test_paste(void **state)
-{
-    (void)state;
-    const size_t n = 100000;
-    char *s = malloc(n + 1);
-    assert_non_null(s);
-    for (size_t i = 0; i < n; i++)
-        s[i] = i % 50 == 49 ? '\r' : (char)('a' + i % 26);
-    memcpy(s + n - 9, "the\x03" "end\x11.", 9);
-    s[n] = '\0';
-    struct rig *r = START(0);
-    rig_make_idle(r);
-    vt_paste(r->vt, s, n);
-    assert_true(vt_wait_text(r->vt, "end^Q."));
-    vt_send(r->vt, "\r");
-    const char *line = rig_hear(r, "send ");
-    assert_non_null(line);
-    size_t lines = 0;
-    for (const char *p = line; (p = strstr(p, "\\n")); p++)
-        lines++;
-    assert_int_equal(lines, n / 50 - 1 + (s[n - 1] == '\r'));
-    assert_true(strlen(line) > n);
-    free(s);
-    quit(r);
-}
-
 static void test_history_and_undo(void **state)
 {
     (void)state;
@@ -294,16 +236,6 @@ static void test_external_editor(void **state)
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-static void ask(struct rig *r, const char *question)
-{
-    rig_make_idle(r);
-    vt_send(r->vt, question);
-    vt_send(r->vt, "\r");
-    assert_non_null(rig_hear(r, "send"));
-    rig_say(r, "take 0");
-    rig_say(r, "phase reading");
-}
-
 static void test_streaming(void **state)
 {
     (void)state;
@@ -345,47 +277,6 @@ static void test_streaming(void **state)
     assert_true(vt_has(r->vt, "now 24.1  avg 23.7  p95 25.9 s"));
     vt_send(r->vt, "\x14");
     assert_true(vt_wait_text(r->vt, "Because it asks"));
-/* Seen by number, dropped, and put in another order. */
-static void test_queue_order(void **state)
-{
-    (void)state;
-    struct rig *r = START(0);
-    ask(r, "one");
-    rig_say(r, "answer 0");
-    rig_say(r, "phase answering");
-    assert_true(vt_wait_text(r->vt, "answering"));
-    vt_send(r->vt, "/queue\r");
-    assert_true(vt_wait_text(r->vt, "nothing is queued"));
-    vt_send(r->vt, "aaa\rbbb\nb2\rccc\r");
-    assert_string_equal(rig_hear(r, "send ccc"), "send ccc");
-    vt_send(r->vt, "/queue\r");
-    assert_true(vt_wait_text(r->vt, "queued: 1 aaa   2 bbb...   3 ccc"));
-    vt_send(r->vt, "/queue first 3\r");
-    assert_string_equal(rig_hear(r, "first"), "first ccc");
-    assert_true(vt_wait_text(r->vt, "queued: 1 ccc   2 aaa   3 bbb..."));
-    vt_send(r->vt, "/queue drop 2\r");
-    assert_string_equal(rig_hear(r, "drop"), "drop aaa");
-    assert_true(vt_wait_text(r->vt, "dropped"));
-    vt_send(r->vt, "/queue drop 3\r");
-    assert_true(vt_wait_text(r->vt, "no such queued message"));
-    vt_send(r->vt, "/queue away\r");
-    assert_true(vt_wait_text(r->vt, "/queue takes drop or first"));
-    rig_say(r, "end stop 3");
-    rig_say(r, "take 0");
-    rig_say(r, "phase reading");
-    assert_true(vt_wait_text(r->vt, "reading"));
-    vt_send(r->vt, "/queue\r");
-    assert_true(vt_wait_text(r->vt, "queued: 1 bbb..."));
-    vt_send(r->vt, "ddd\r/queue first 2\r");
-    assert_string_equal(rig_hear(r, "first"), "first ddd");
-    rig_say(r, "message user 0 0 bbb\\nb2"); /* the engine has taken it up at that moment */
-    assert_true(vt_wait_gone(r->vt, "you  queued 2"));
-    assert_true(vt_has(r->vt, "you  queued 1"));
-    rig_say(r, "phase idle");
-    assert_true(vt_wait_text(r->vt, "idle"));
-    quit(r);
-}
-
     vt_send(r->vt, "\x14");
     assert_true(vt_wait_gone(r->vt, "Because it asks"));
     rig_say(r, "set running 0");
@@ -449,6 +340,47 @@ static void test_queue(void **state)
     rig_say(r, "take 0");
     assert_true(vt_wait_gone(r->vt, "queued"));
     assert_true(vt_has(r->vt, "two"));
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "idle"));
+    quit(r);
+}
+
+/* Seen by number, dropped, and put in another order. */
+static void test_queue_order(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    ask(r, "one");
+    rig_say(r, "answer 0");
+    rig_say(r, "phase answering");
+    assert_true(vt_wait_text(r->vt, "answering"));
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "nothing is queued"));
+    vt_send(r->vt, "aaa\rbbb\nb2\rccc\r");
+    assert_string_equal(rig_hear(r, "send ccc"), "send ccc");
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "queued: 1 aaa   2 bbb...   3 ccc"));
+    vt_send(r->vt, "/queue first 3\r");
+    assert_string_equal(rig_hear(r, "first"), "first ccc");
+    assert_true(vt_wait_text(r->vt, "queued: 1 ccc   2 aaa   3 bbb..."));
+    vt_send(r->vt, "/queue drop 2\r");
+    assert_string_equal(rig_hear(r, "drop"), "drop aaa");
+    assert_true(vt_wait_text(r->vt, "dropped"));
+    vt_send(r->vt, "/queue drop 3\r");
+    assert_true(vt_wait_text(r->vt, "no such queued message"));
+    vt_send(r->vt, "/queue away\r");
+    assert_true(vt_wait_text(r->vt, "/queue takes drop or first"));
+    rig_say(r, "end stop 3");
+    rig_say(r, "take 0");
+    rig_say(r, "phase reading");
+    assert_true(vt_wait_text(r->vt, "reading"));
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "queued: 1 bbb..."));
+    vt_send(r->vt, "ddd\r/queue first 2\r");
+    assert_string_equal(rig_hear(r, "first"), "first ddd");
+    rig_say(r, "message user 0 0 bbb\\nb2"); /* the engine has taken it up at that moment */
+    assert_true(vt_wait_gone(r->vt, "you  queued 2"));
+    assert_true(vt_has(r->vt, "you  queued 1"));
     rig_say(r, "phase idle");
     assert_true(vt_wait_text(r->vt, "idle"));
     quit(r);
@@ -657,50 +589,6 @@ static void test_sessions(void **state)
     vt_send(r->vt, "/new\r");
     assert_string_equal(rig_hear(r, "switch"), "switch");
     quit(r);
-/* It says so in both lines, keeps nothing that is typed, and has no file to do things with. */
-static void test_temporary(void **state)
-{
-    (void)state;
-    struct rig *r = START(0);
-    char path[200];
-    rig_make_idle(r);
-    vt_send(r->vt, "/temporary\r");
-    assert_string_equal(rig_hear(r, "switch"), "switch (temporary)");
-    vt_send(r->vt, "secret one\r"); /* sent before it is open: belongs there */
-    assert_string_equal(rig_hear(r, "send"), "send secret one");
-    rig_say(r, "set temporary 1");
-    rig_say(r, "opened");
-    rig_say(r, "phase idle");
-    assert_true(vt_wait_text(r->vt, "temporary: not written"));
-    assert_true(vt_has(r->vt, "idle \xe2\x94\x82 temporary"));
-    vt_send(r->vt, "secret two\r");
-    assert_string_equal(rig_hear(r, "send"), "send secret two");
-    vt_send(r->vt, "/export x.md\r");
-    assert_true(vt_wait_text(r->vt, "it is in no file"));
-    vt_send(r->vt, "/rename x\r/branches\r/delete\r");
-    vt_resize(r->vt, 12, 40);
-    assert_true(vt_wait_text(r->vt, "idle \xe2\x94\x82 temporary"));
-    vt_send(r->vt, "/new kept\r");
-    assert_string_equal(rig_hear(r, "switch"), "switch kept"); /* the three above did nothing */
-    rig_say(r, "set temporary 0");
-    rig_say(r, "opened");
-    assert_true(vt_wait_gone(r->vt, "temporary"));
-    vt_send(r->vt, "open words\r");
-    assert_string_equal(rig_hear(r, "send"), "send open words");
-    vt_send(r->vt, "\x11");
-    assert_int_equal(WEXITSTATUS(vt_wait_exit(r->vt)), 0);
-    snprintf(path, sizeof path, "%s/.local/share/k3chat/history.jsonl", vt_home(r->vt));
-    char text[4096] = "";
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
-    fclose(f);
-    assert_non_null(strstr(text, "open words"));
-    assert_null(strstr(text, "secret"));
-    assert_null(strstr(text, "export"));
-    rig_free(r);
-}
-
 }
 
 /* Searching, renaming and deleting in the list. */
@@ -767,6 +655,50 @@ static void test_session_list(void **state)
     vt_send(r->vt, "/delete travel\r");
     assert_string_equal(rig_hear(r, "forget"), "forget, switch");
     quit(r);
+}
+
+/* It says so in both lines, keeps nothing that is typed, and has no file to do things with. */
+static void test_temporary(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    char path[200];
+    rig_make_idle(r);
+    vt_send(r->vt, "/temporary\r");
+    assert_string_equal(rig_hear(r, "switch"), "switch (temporary)");
+    vt_send(r->vt, "secret one\r"); /* sent before it is open: belongs there */
+    assert_string_equal(rig_hear(r, "send"), "send secret one");
+    rig_say(r, "set temporary 1");
+    rig_say(r, "opened");
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, "temporary: not written"));
+    assert_true(vt_has(r->vt, "idle \xe2\x94\x82 temporary"));
+    vt_send(r->vt, "secret two\r");
+    assert_string_equal(rig_hear(r, "send"), "send secret two");
+    vt_send(r->vt, "/export x.md\r");
+    assert_true(vt_wait_text(r->vt, "it is in no file"));
+    vt_send(r->vt, "/rename x\r/branches\r/delete\r");
+    vt_resize(r->vt, 12, 40);
+    assert_true(vt_wait_text(r->vt, "idle \xe2\x94\x82 temporary"));
+    vt_send(r->vt, "/new kept\r");
+    assert_string_equal(rig_hear(r, "switch"), "switch kept"); /* the three above did nothing */
+    rig_say(r, "set temporary 0");
+    rig_say(r, "opened");
+    assert_true(vt_wait_gone(r->vt, "temporary"));
+    vt_send(r->vt, "open words\r");
+    assert_string_equal(rig_hear(r, "send"), "send open words");
+    vt_send(r->vt, "\x11");
+    assert_int_equal(WEXITSTATUS(vt_wait_exit(r->vt)), 0);
+    snprintf(path, sizeof path, "%s/.local/share/k3chat/history.jsonl", vt_home(r->vt));
+    char text[4096] = "";
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    assert_non_null(strstr(text, "open words"));
+    assert_null(strstr(text, "secret"));
+    assert_null(strstr(text, "export"));
+    rig_free(r);
 }
 
 static void test_read_only(void **state)
@@ -1248,7 +1180,6 @@ static void test_crashes(void **state)
         struct rig *r = START(0);
         vt_signal(r->vt, ends[i]);
         const int s = vt_wait_exit(r->vt);
-        cmocka_unit_test(test_temporary),
         assert_true(s != -1 && !(WIFEXITED(s) && WEXITSTATUS(s) == 0));
         assert_restored(r);
         rig_free(r);
@@ -1285,7 +1216,6 @@ static void test_suspend(void **state)
     assert_int_equal(vt_written(r->vt), before);
     assert_restored(r);
     vt_foreground(r->vt);
-        cmocka_unit_test(test_queue_order),
     assert_true(vt_wait_text(r->vt, "unseen work"));
     assert_true(vt_has(r->vt, "kept!"));
     assert_true(vt_alternate(r->vt));
@@ -1304,13 +1234,13 @@ int main(void)
         cmocka_unit_test(test_typing),
         cmocka_unit_test(test_broken_bytes),
         cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_paste),
         cmocka_unit_test(test_history_and_undo),
         cmocka_unit_test(test_history_kept),
         cmocka_unit_test(test_external_editor),
         cmocka_unit_test(test_streaming),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_queue_order),
         cmocka_unit_test(test_hostile_text),
         cmocka_unit_test(test_scrolling),
         cmocka_unit_test(test_commands),
@@ -1318,6 +1248,7 @@ int main(void)
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_session_list),
+        cmocka_unit_test(test_temporary),
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_own_keys),
         cmocka_unit_test(test_stray_output),

@@ -61,19 +61,23 @@ static struct session fake;
 
 static void report(const char *what, const char *text, size_t len)
 {
-    dprintf(REPORT_FD, "%s%s", what, len > 0 ? " " : "");
+    static FILE *f;
+    if (!f && !(f = fdopen(REPORT_FD, "w")))
+        abort();
+    fprintf(f, "%s%s", what, len > 0 ? " " : "");
     for (size_t i = 0; i < len; i++) {
         const unsigned char c = (unsigned char)text[i];
         if (c == '\n')
-            dprintf(REPORT_FD, "\\n");
+            fputs("\\n", f);
         else if (c == '\\')
-            dprintf(REPORT_FD, "\\\\");
+            fputs("\\\\", f);
         else if (c < 0x20)
-            dprintf(REPORT_FD, "\\x%02x", c);
+            fprintf(f, "\\x%02x", c);
         else
-            dprintf(REPORT_FD, "%c", c);
+            putc(c, f);
     }
-    dprintf(REPORT_FD, "\n");
+    putc('\n', f);
+    fflush(f);
 }
 
 static int hex(char c)
@@ -132,6 +136,7 @@ static const struct field {
     {"reread", U32, &fake.st.reread_tokens, 0},
     {"reread_seconds", DOUBLE, &fake.st.reread_seconds, 0},
     {"rss", U64, &fake.st.rss, 0},
+    {"anon", U64, &fake.st.rss_anon, 0},
     {"peak", U64, &fake.st.peak_rss, 0},
     {"page_cache", U64, &fake.st.page_cache, 0},
     {"budget", U64, &fake.st.plan.budget, 0},
@@ -149,12 +154,12 @@ static const struct field {
     {"roof", DOUBLE, &fake.st.disk_roof, 0},
     {"simulated", BOOL, &fake.st.disk_simulated, 0},
     {"demo", BOOL, &fake.st.demo, 0},
+    {"temporary", BOOL, &fake.st.temporary, 0},
     {"detail", TEXT, fake.st.detail, sizeof fake.st.detail},
     {"session", TEXT, fake.st.session_name, sizeof fake.st.session_name},
     {"profile", TEXT, fake.st.profile_name, sizeof fake.st.profile_name},
     {"model", TEXT, fake.st.model_name, sizeof fake.st.model_name},
     {"thinking", TEXT, fake.st.thinking, sizeof fake.st.thinking},
-    {"temporary", BOOL, &fake.st.temporary, 0},
 };
 
 static void set_field(char *arg)
@@ -468,15 +473,15 @@ enum k3_status session_switch(struct session *s, const char *name, bool forget,
                               struct k3_error *err)
 {
     (void)s;
-    if (strchr(name, '/'))
+    if (name && strchr(name, '/'))
         return k3_fail(err, K3_USAGE, "no name for a session: %s", name);
+    if (!name)
+        name = "(temporary)";
     report(forget ? "forget, switch" : "switch", name, strlen(name));
     return K3_OK;
 }
 
 enum k3_status session_rename(struct session *s, const char *name, struct k3_error *err)
-    if (!name)
-        name = "(temporary)";
 {
     (void)s, (void)err;
     report("rename", name, strlen(name));
@@ -512,14 +517,6 @@ char *session_unqueue(struct session *s, size_t *len)
     return s->queue[s->n_queue];
 }
 
-void session_cancel(struct session *s)
-{
-    (void)s;
-    report("cancel", "", 0);
-}
-
-void session_set_thinking(struct session *s, const char *effort)
-{
 static size_t find_queued(const struct session *s, const char *text)
 {
     size_t i = 0;
@@ -551,6 +548,14 @@ bool session_queue_first(struct session *s, const char *text, size_t len)
     return true;
 }
 
+void session_cancel(struct session *s)
+{
+    (void)s;
+    report("cancel", "", 0);
+}
+
+void session_set_thinking(struct session *s, const char *effort)
+{
     snprintf(s->st.thinking, sizeof s->st.thinking, "%s", effort);
     report("thinking", effort, strlen(effort));
 }
@@ -675,15 +680,15 @@ int main(int argc, char **argv)
             cfg.theme = UI_THEME_MONO;
         else if (strcmp(argv[i], "--plain") == 0)
             cfg.plain = true;
+        else if (strcmp(argv[i], "--mouse") == 0)
+            cfg.mouse = true;
+        else if (strcmp(argv[i], "--osc777") == 0)
+            cfg.notify = UI_NOTIFY_OSC777;
         else if (strcmp(argv[i], "--no-history") == 0)
             cfg.no_history = true;
         else if (strcmp(argv[i], "--graph-ascii") == 0)
             cfg.graph = UI_GRAPH_ASCII;
         else if (strcmp(argv[i], "--graph-block") == 0)
-        else if (strcmp(argv[i], "--mouse") == 0)
-            cfg.mouse = true;
-        else if (strcmp(argv[i], "--osc777") == 0)
-            cfg.notify = UI_NOTIFY_OSC777;
             cfg.graph = UI_GRAPH_BLOCK;
         else if (strcmp(argv[i], "--keys") == 0) {
             cfg.keys[cfg.n_keys++] = (struct ui_key){"help", "F5", "profile.yaml:3:9"};

@@ -128,7 +128,8 @@ void rig_play_scene(struct rig *r)
 {
     static const char *const lines[] = {
         "set session rust-lifetimes", "set profile laptop", "set model kimi-k3",
-        "set thinking low", "set budget 8000000000", "set rss 7600000000", "set peak 7700000000",
+        "set thinking low", "set budget 8000000000", "set anon 7600000000", "set rss 7620000000", "set peak 7700000000",
+        "set page_cache 12300000000", "set context 8192", "set position 512",
         "set plan_total 7900000000", "set plan_experts 4900000000",
         "set plan_residents 1500000000", "set plan_ring 200000000", "set plan_state 510000000",
         "set plan_latent 450000000", "set plan_layers 93", "set layers 93",

@@ -304,10 +304,10 @@ static void app_init(struct app *a, struct session *s, const struct ui_config *c
     keys_init(&a->keys, on_key, a);
     choose_panes(a);
     read_history(a);
-    a->model.graph = graph_choose(cfg->graph, screen_utf8(), getenv("TERM"));
-    if (!screen_utf8())
     session_get_status(s, &a->model.st);
     a->unwritten = a->model.st.temporary;
+    a->model.graph = graph_choose(cfg->graph, screen_utf8(), getenv("TERM"));
+    if (!screen_utf8())
         talk_notice(&a->talk, ENTRY_NOTICE,
                     "The locale has no UTF-8: characters outside ASCII are shown as '?'. "
                     "LC_ALL=C.UTF-8 cures that.");

@@ -49,8 +49,8 @@ struct app {
     bool seek_opened;           /* the session that it is in is the one that is open */
     struct saved_branch *branches; /* as /branches listed them last */
     size_t n_branches;
-    bool history_failed;        /* keeping what is typed has failed, and that was told */
     bool unwritten;             /* nothing that is typed may be kept: the session is temporary */
+    bool history_failed;        /* keeping what is typed has failed, and that was told */
     unsigned stray_lines;       /* written to stderr by something, and shown */
     bool focused;
     double answer_began;        /* monotonic seconds */

@@ -23,6 +23,11 @@ bool phase_is_busy(enum session_phase p)
            p == PHASE_CANCELLING;
 }
 
+uint64_t model_memory(const struct ui_model *m)
+{
+    return m->st.rss_anon > 0 ? m->st.rss_anon : m->st.rss;
+}
+
 double model_layer_hits(const struct ui_model *m, size_t layer)
 {
     if (layer >= m->n_layers || !m->layers[layer].known || !(m->layers[layer].requests > 0))

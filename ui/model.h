@@ -34,6 +34,8 @@ void model_free(struct ui_model *m);
 void model_refresh(struct ui_model *m, struct session *s, double clock, int64_t now);
 /* After a step or a prefill: its figures and the layers' counts. */
 void model_step(struct ui_model *m, struct session *s, const struct session_event *ev);
+/* The memory that is set against the budget: what the process holds itself, without pages of files. */
+uint64_t model_memory(const struct ui_model *m);
 /* Hits of a layer lately, 0..1; < 0 = unknown. */
 double model_layer_hits(const struct ui_model *m, size_t layer);
 

@@ -13,7 +13,7 @@ const struct pane panes[] = {
     {"disk", "disk wait", {4, 32, 9, 2}, pane_disk_draw},
     {"hits", "true resident hit rate", {5, 32, 9, 2}, pane_hits_draw},
     {"experts", "expert hits by layer", {4, 32, 8, 2}, pane_experts_draw},
-    {"memory", "memory", {3, 32, 9, 1}, pane_memory_draw},
+    {"memory", "memory", {3, 32, 10, 1}, pane_memory_draw},
 };
 const size_t n_panes = sizeof panes / sizeof *panes;
 _Static_assert(sizeof panes / sizeof *panes <= LAYOUT_MAX_PANES, "more panes than a layout");

@@ -12,14 +12,13 @@ struct part {
     uint64_t bytes;
 };
 
-/* Two parts a row: the ones that grow with the budget first. Returns the row behind them. */
-static int draw_parts(const struct k3_plan *p, struct grid *g, const struct rect *r, int row)
+/* The other parts of the plan, two a row: the ones that grow with the budget first. */
+static void draw_parts(const struct k3_plan *p, struct grid *g, const struct rect *r, int row)
 {
     const struct part parts[] = {
-        {"experts", p->experts}, {"trunk", p->residents}, {"ring", p->ring},
-        {"staging", p->staging}, {"state", p->state}, {"latents", p->latent},
-        {"working", p->activations}, {"vectors", p->vectors}, {"index", p->index},
-        {"program", p->program},
+        {"trunk", p->residents}, {"ring", p->ring}, {"staging", p->staging},
+        {"state", p->state}, {"latents", p->latent}, {"working", p->activations},
+        {"vectors", p->vectors}, {"index", p->index}, {"program", p->program},
     };
     const int half = r->cols / 2;
     char b[32];
@@ -33,27 +32,57 @@ static int draw_parts(const struct k3_plan *p, struct grid *g, const struct rect
                         fmt_bytes(b, sizeof b, (double)parts[i].bytes));
         row += shown++ % 2;
     }
-    return row + (int)(shown % 2);
 }
 
-void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
+/* Three figures that overlap in other programs' bars and are told apart here: what the process holds
+ * itself, against the budget; of it, the experts that are kept; and the system's page cache, no part of
+ * it. */
+static void draw_own(const struct ui_model *m, struct grid *g, const struct rect *r)
 {
     const struct session_status *st = &m->st;
     char b[32];
-    const double budget = (double)st->plan.budget;
+    const double own = (double)model_memory(m), budget = (double)st->plan.budget;
     const bool over = budget > 0 && (double)st->rss > budget;
-    int col = grid_puts(g, r, 0, 0, over ? INK_BAD : INK_VALUE,
-                        fmt_bytes(b, sizeof b, (double)st->rss));
+    int col = grid_puts(g, r, 0, 0, INK_LABEL, "anon ");
+    col = grid_puts(g, r, 0, col, over ? INK_BAD : INK_VALUE, fmt_bytes(b, sizeof b, own));
     if (budget > 0)
         col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_bytes(b, sizeof b, budget));
     if (st->peak_rss > 0)
         pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
-    graph_bar(g, r, 1, 0, r->cols, budget > 0 ? (double)st->rss / budget : 0,
-              over ? INK_BAD : INK_GRAPH, 0, INK_GRAPH);
-    const int row = r->rows > 2 && st->plan.total > 0 ? draw_parts(&st->plan, g, r, 2) : 2;
+    graph_bar(g, r, 1, 0, r->cols, budget > 0 ? own / budget : 0, over ? INK_BAD : INK_GRAPH, 0,
+              INK_GRAPH);
+}
+
+static int draw_experts(const struct session_status *st, struct grid *g, const struct rect *r,
+                        int row)
+{
+    char b[32];
+    if (row >= r->rows || st->plan.experts == 0)
+        return row;
+    int col = grid_puts(g, r, row, 0, INK_LABEL, "expert cache ");
+    col = grid_puts(g, r, row, col, INK_TEXT,
+                    fmt_bytes(b, sizeof b, (double)st->metrics.expert_bytes_resident));
+    grid_printf(g, r, row, col, INK_TEXT, " of %s",
+                fmt_bytes(b, sizeof b, (double)st->plan.experts));
+    return row + 1;
+}
+
+static int draw_page_cache(const struct session_status *st, struct grid *g, const struct rect *r,
+                           int row)
+{
+    char b[32];
     if (row >= r->rows || st->page_cache == 0)
-        return;
-    col = grid_puts(g, r, row, 0, INK_DIM, "page cache ");
-    col = grid_puts(g, r, row, col, INK_DIM, fmt_bytes(b, sizeof b, (double)st->page_cache));
+        return row;
+    int col = grid_puts(g, r, row, 0, INK_LABEL, "page cache ");
+    col = grid_puts(g, r, row, col, INK_TEXT, fmt_bytes(b, sizeof b, (double)st->page_cache));
     grid_puts(g, r, row, col, INK_DIM, " (not ours)");
+    return row + 1;
+}
+
+void pane_memory_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
+{
+    draw_own(m, g, r);
+    int row = draw_experts(&m->st, g, r, 2);
+    row = draw_page_cache(&m->st, g, r, row);
+    draw_parts(&m->st.plan, g, r, row);
 }

@@ -12,6 +12,7 @@
 #include "pane.h"
 #include "screen.h"
 #include "slash.h"
+#include "text.h"
 
 static void run_help(struct app *a, const char *args)
 {
@@ -34,7 +35,6 @@ static bool is_choice(const char *choices, const char *word)
     return false;
 }
 
-#define EFFORTS "off low high max"
 /* ---- the queue --------------------------------------------------------------------------- */
 
 /* "1 how it begins  2 ..." */
@@ -78,6 +78,7 @@ static void run_queue(struct app *a, const char *args)
     }
 }
 
+#define EFFORTS "off low high max"
 
 static void run_think(struct app *a, const char *args)
 {
@@ -205,7 +206,6 @@ static void run_theme(struct app *a, const char *args)
                           "or ascii");
 }
 
-/* ---- reading and copying ----------------------------------------------------------------- */
 static void run_mouse(struct app *a, const char *args)
 {
     const bool wheel = strcmp(args, "wheel") == 0;
@@ -218,6 +218,7 @@ static void run_mouse(struct app *a, const char *args)
                                  : "the mouse is the terminal's");
 }
 
+/* ---- reading and copying ----------------------------------------------------------------- */
 
 static void run_find(struct app *a, const char *args)
 {
@@ -303,6 +304,8 @@ const struct slash_command slash_commands[] = {
     {"regen", "", "another answer to the last message", NULL, ACT_NONE, run_regen},
     {"edit", "[N]", "change your last message, or the N-th last, and have it answered",
      NULL, ACT_NONE, run_edit},
+    {"queue", "[drop N | first N]", "the queued messages; drop one, or have it answered first",
+     "drop first", ACT_NONE, run_queue},
     {"discard", "", "take the last question back, without its answer", NULL, ACT_NONE, run_discard},
     {"branches", "", "edited messages and other answers: where the conversation could go on", NULL,
      ACT_NONE, slash_branches},
@@ -316,11 +319,11 @@ const struct slash_command slash_commands[] = {
     {"export", "FILE", "the whole session into a new file: .md, .txt or .jsonl", NULL, ACT_NONE,
      slash_export},
     {"sessions", "", "the saved sessions: open, search, rename, delete", NULL, ACT_NONE,
-    {"queue", "[drop N | first N]", "the queued messages; drop one, or have it answered first",
-     "drop first", ACT_NONE, run_queue},
      slash_sessions},
     {"resume", "NAME", "go to that session", NULL, ACT_NONE, slash_resume},
     {"new", "[NAME]", "begin another session", NULL, ACT_NONE, slash_new},
+    {"temporary", "", "begin a session that is written to no file", NULL, ACT_NONE,
+     slash_temporary},
     {"rename", "NAME", "another name for this session", NULL, ACT_NONE, slash_rename},
     {"delete", "NAME", "delete a session for ever, with its saved states", NULL, ACT_NONE,
      slash_delete},
@@ -328,16 +331,14 @@ const struct slash_command slash_commands[] = {
      "both chat large timing disk hits experts memory", ACT_PRESET, run_panes},
     {"theme", "NAME", "auto, dark, light, mono; graphs: braille, block, ascii", LOOKS, ACT_NONE,
      run_theme},
+    {"mouse", "wheel|off", "the wheel scrolls, and Shift selects; or the mouse is the terminal's",
+     "wheel off", ACT_NONE, run_mouse},
     {"profile", "", "the profile, and how its memory is spent", NULL, ACT_NONE, run_plan},
     {"budget", "", "the same", NULL, ACT_NONE, run_plan},
     {"stats", "", "figures of all tokens since the start", NULL, ACT_NONE, run_stats},
-    {"mouse", "wheel|off", "the wheel scrolls, and Shift selects; or the mouse is the terminal's",
-     "wheel off", ACT_NONE, run_mouse},
     {"source", "", "answers formatted, or as Markdown source", NULL, ACT_NONE, run_source},
     {"bare", "", "only the text, for selecting with the mouse", NULL, ACT_BARE, run_bare},
     {"quit", "", "leave", NULL, ACT_QUIT, run_quit},
-    {"temporary", "", "begin a session that is written to no file", NULL, ACT_NONE,
-     slash_temporary},
 };
 const size_t n_slash_commands = sizeof slash_commands / sizeof *slash_commands;
 

@@ -102,9 +102,9 @@ static void draw(struct segments *s, struct grid *g, const struct rect *r, bool 
 static void add_memory(struct segments *s, const struct ui_model *m, int rank)
 {
     char a[32], b[32];
-    if (m->st.rss == 0)
+    if (model_memory(m) == 0)
         return;
-    fmt_bytes(a, sizeof a, (double)m->st.rss);
+    fmt_bytes(a, sizeof a, (double)model_memory(m));
     fmt_bytes(b, sizeof b, (double)m->st.plan.budget);
     const enum ink ink = m->st.plan.budget && m->st.rss > m->st.plan.budget ? INK_BAD : INK_STATUS;
     const size_t na = strlen(a), nb = strlen(b);
@@ -138,7 +138,7 @@ static void add_context(struct segments *s, const struct ui_model *m, int rank)
 {
     char a[32], b[32];
     if (m->st.context > 0)
-        add(s, rank, INK_STATUS, "context %s/%s", fmt_count(a, sizeof a, m->st.position),
+        add(s, rank, INK_STATUS, "ctx %s/%s", fmt_count(a, sizeof a, m->st.position),
             fmt_count(b, sizeof b, m->st.context));
 }
 
@@ -227,8 +227,10 @@ void status_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
     if (p != PHASE_LOADING && p < PHASE_FAILED)
         add_shares(&s, m, 5);
     add_memory(&s, m, 7);
+    if (phase_is_busy(p))
+        add_context(&s, m, 8);
     if (p != PHASE_LOADING && p != PHASE_READING)
-        add_pace(&s, m, 8);
+        add_pace(&s, m, 9);
     if (m->queued > 0)
         add(&s, 3, INK_WARN, "queued %zu", m->queued);
     draw(&s, g, r, true);

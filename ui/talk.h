@@ -41,6 +41,7 @@ struct talk {
     size_t n_queued;
     struct entry *running;        /* the answer under way, NULL = none */
     bool markdown;                /* show answers formatted, not as their source */
+    size_t pictures;              /* made so far: what drawing has cost */
     bool short_of_memory;         /* something could not be kept for the screen */
 };
 
@@ -54,11 +55,11 @@ void talk_notice(struct talk *t, enum entry_kind kind, const char *text);
 /* Queued messages: shown below everything until the session takes them up. */
 bool talk_queue(struct talk *t, const char *s, size_t len);
 void talk_unqueue(struct talk *t); /* the newest */
-void talk_clear(struct talk *t);    /* nothing has been said */
 /* The n-th queued message, from 1; NULL = there are not that many. */
 const struct entry *talk_queued(const struct talk *t, size_t n);
 void talk_queue_drop(struct talk *t, size_t n);
 void talk_queue_first(struct talk *t, size_t n);
+void talk_clear(struct talk *t);    /* nothing has been said */
 void talk_mark_all(struct talk *t); /* every picture is to be made anew */
 
 /* The n-th last message of the person, from 1; NULL = there are not that many. */

@@ -149,6 +149,7 @@ bool entry_layout(struct talk *t, struct entry *e, unsigned width, bool open, in
     if (!e->stale && e->built_width == width && e->built_open == open)
         return true;
     build(t, e, width, open, now);
+    t->pictures++;
     e->built_width = width;
     e->built_open = open;
     e->stale = !wrap_rich(&e->rich, width, &e->rows) || e->rich.short_of_memory;

@@ -112,6 +112,11 @@ uint64_t k3_host_rss(void)
     return kilobytes_field("/proc/self/status", "VmRSS");
 }
 
+uint64_t k3_host_rss_anon(void)
+{
+    return kilobytes_field("/proc/self/status", "RssAnon");
+}
+
 uint64_t k3_host_peak_rss(void)
 {
     return kilobytes_field("/proc/self/status", "VmHWM");

@@ -8,6 +8,7 @@
 uint32_t k3_host_cores(void);      /* physical cores this process may run on, at least 1 */
 uint64_t k3_host_available(void);  /* bytes that could be taken now: RAM and cgroup limit */
 uint64_t k3_host_rss(void);        /* resident bytes of this process now */
+uint64_t k3_host_rss_anon(void);   /* of these, no pages of files; 0 = the kernel does not say */
 uint64_t k3_host_peak_rss(void);   /* VmHWM: the most there ever was */
 uint64_t k3_host_page_cache(void);   /* of the whole system: files, whosever they are */
 double k3_host_process_seconds(void); /* since this process began, to a hundredth; 0 = unknown */
