@@ -79,6 +79,7 @@ grep -oE -e '--[a-z][a-z-]+' "$work/help" | sort -u >"$work/options"
     "$src/configure" --help | grep -oE -e '--[a-z][a-z-]+' # switches of the build
     sh "$src/autogen.sh" --help | grep -oE -e '--[a-z][a-z-]+'
     "$build/make-checkpoint" --help | grep -oE -e '--[a-z][a-z-]+'
+    grep -ohE -e '"--[a-z][a-z-]+"' "$src"/engine/demo/train/*.py | tr -d '"'
     echo --print-man
     echo --budgte # the mistyped one of the guide
 } | sort -u >"$work/known"

@@ -105,7 +105,7 @@ def save(path, model, opt, step, pool, seconds):
 def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("out", help="folder of the run")
-    p.add_argument("--steps", type=int, default=2600)
+    p.add_argument("--steps", type=int, default=5000)
     p.add_argument("--minutes", type=float, default=1e9,
                    help="end after so long, if the steps are not done before")
     p.add_argument("--tokens", type=int, default=3072, help="in a batch, with padding")
