@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "disk_rate.h"
+#include "reread.h"
 #include "session_internal.h"
 
 /* ---- loading ----------------------------------------------------------------------------- */
@@ -70,7 +71,7 @@ static void open_states(struct session *s)
 void session_use_transcript(struct session *s)
 {
     open_states(s);
-    turn_tell_reread(s);
+    reread_tell(s);
     session_set_phase(s, PHASE_IDLE);
 }
 

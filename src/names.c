@@ -6,8 +6,8 @@
 const char *session_phase_name(enum session_phase p)
 {
     static const char *const names[] = {"loading",    "reading prompt", "thinking", "answering",
-                                        "cancelling", "saving",         "idle",     "failed",
-                                        "read only"};
+                                        "cancelling", "saving",         "idle",     "asking",
+                                        "failed",     "read only"};
     return names[p];
 }
 

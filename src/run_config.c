@@ -23,6 +23,7 @@ void run_config_init(struct run_config *cfg)
     cfg->states_keep = 3;
     cfg->states_disk = 8000000000;
     cfg->save_every = 30 * 60;
+    cfg->ask_reread = 60;
 }
 
 void run_config_free(struct run_config *cfg)

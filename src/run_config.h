@@ -46,6 +46,7 @@ struct run_config {
     uint32_t states_keep;       /* saved states of a session; 0 = none */
     uint64_t states_disk;       /* bytes of the states of all sessions */
     double save_every;          /* seconds between states within an answer or a prompt; 0 = none */
+    double ask_reread;          /* chat: asks before reading again for more seconds than this; 0 = never */
     enum run_sync sync;         /* of the transcript */
     bool continue_answer;       /* batch: the session's last answer goes on */
     struct ui_config ui;

@@ -148,9 +148,25 @@ static bool is_running(enum session_phase p)
     return p == PHASE_READING || p == PHASE_THINKING || p == PHASE_ANSWERING;
 }
 
+static void decide_locked(struct session *s, bool read)
+{
+    if (s->state.phase != PHASE_ASKING || s->decision != DECISION_NONE)
+        return;
+    s->decision = read ? DECISION_READ : DECISION_VIEW;
+    pthread_cond_broadcast(&s->changed);
+}
+
+void session_decide(struct session *s, bool read)
+{
+    pthread_mutex_lock(&s->lock);
+    decide_locked(s, read);
+    pthread_mutex_unlock(&s->lock);
+}
+
 void session_cancel(struct session *s)
 {
     pthread_mutex_lock(&s->lock);
+    decide_locked(s, false);
     if (is_running(s->state.phase)) {
         atomic_store(&s->cancel, true);
         if (s->cancellable != NULL)
@@ -199,6 +215,8 @@ static enum k3_status enqueue(struct session *s, const struct queued_message *wo
         while (*end != NULL)
             end = &(*end)->next;
         *end = q;
+        if (work->kind == WORK_SWITCH)
+            decide_locked(s, false);
         pthread_cond_broadcast(&s->changed);
     }
     pthread_mutex_unlock(&s->lock);
@@ -359,7 +377,7 @@ static void *ticker_main(void *session)
     struct session *s = session;
     pthread_mutex_lock(&s->lock);
     while (!s->quit) {
-        if (s->state.phase == PHASE_IDLE || s->state.phase >= PHASE_FAILED) {
+        if (s->state.phase >= PHASE_IDLE) { /* nothing goes on from there on */
             pthread_cond_wait(&s->changed, &s->lock);
             continue;
         }

@@ -23,6 +23,7 @@ enum session_phase {
     PHASE_CANCELLING,
     PHASE_SAVING,
     PHASE_IDLE,
+    PHASE_ASKING,     /* reading again takes long (status.reread_...): session_decide() says whether */
     PHASE_FAILED,     /* there is no model; the transcript can still be read */
     PHASE_VIEWING,    /* another program has the session open: it is shown, and nothing is written */
 };
@@ -94,6 +95,7 @@ struct session_status {
     uint32_t reread_tokens;       /* of the loaded conversation, that no saved state covers: the next
                                    * message pays for them; 0 = none, or paid */
     double reread_seconds;        /* what that will take; < 0 = not known */
+    bool reread_planned;          /* by the plan: nothing has been read yet that it could be taken from */
     struct step_stats totals;     /* decode steps since start, summed */
     struct k3_metrics metrics;    /* the engine's own counters, layer progress included */
     struct k3_plan plan;          /* zero before the engine has planned */
@@ -125,6 +127,11 @@ int session_fd(const struct session *s);
 bool session_next_event(struct session *s, struct session_event *ev);
 void session_get_status(struct session *s, struct session_status *out);
 bool session_get_layer(struct session *s, uint32_t layer, struct k3_layer_counts *out);
+
+/* The answer to PHASE_ASKING: the work that waits begins to read, or it ends as if it had been cancelled
+ * before any output. session_cancel(), session_switch() and session_close() say no. Nothing happens
+ * in other phases. */
+void session_decide(struct session *s, bool read);
 
 /* Queues a user message (copied). It may be sent in any phase but FAILED and VIEWING; messages are
  * answered in order. */

@@ -21,6 +21,15 @@ struct watched {
     int64_t size, changed; /* nanoseconds */
 };
 
+enum decision { DECISION_NONE, DECISION_READ, DECISION_VIEW };
+
+/* A prompt that was read: what the next one will take is estimated from it. */
+struct read_sample {
+    double tokens;                /* 0 = there was none */
+    double compute, wait;         /* seconds; waiting for the disk */
+    double bytes;                 /* that came from there */
+};
+
 enum work_kind {
     WORK_SEND, WORK_CONTINUE, WORK_REGENERATE, WORK_EDIT, WORK_DISCARD, WORK_SYSTEM, WORK_BRANCH,
     WORK_SWITCH, WORK_RENAME /* about the session itself: no model is needed */
@@ -50,6 +59,7 @@ struct session_state {
     uint32_t position, context;
     uint32_t reread_tokens;
     double reread_seconds;
+    bool reread_planned;
     char model_name[128], session_name[128];
     bool temporary;
     bool demo;
@@ -68,6 +78,7 @@ struct session {
     bool poked;                   /* a byte is in the pipe */
     struct queued_message *queue;
     bool quit;
+    enum decision decision;       /* while ASKING */
     enum k3_thinking thinking;    /* for the next message */
     struct session_state state;
     struct pace pace;
@@ -81,7 +92,7 @@ struct session {
     struct runtime rt;
     struct conversation conversation;
     struct recorder *rec;         /* any thread, once it is there */
-    double read_pace;             /* seconds a token of a prompt takes; 0 = not known */
+    struct read_sample read;
     bool loaded;                  /* there is a model */
     struct watched watched;       /* while VIEWING: the file as it was read last */
 };
@@ -120,8 +131,6 @@ void session_use_transcript(struct session *s);
 
 /* turn.c: one piece of work from the queue, from its first event to PHASE_IDLE. */
 void turn_run(struct session *s, const struct queued_message *work, enum k3_thinking thinking);
-/* What the loaded conversation will cost before the next answer: told, and put into the state. */
-void turn_tell_reread(struct session *s);
 
 void *engine_thread_main(void *session);
 

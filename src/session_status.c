@@ -45,6 +45,7 @@ static void put_state(const struct session *s, double now, struct session_status
     out->context = st->context;
     out->reread_tokens = st->reread_tokens;
     out->reread_seconds = st->reread_tokens > 0 ? st->reread_seconds : 0;
+    out->reread_planned = st->reread_planned;
     out->temporary = st->temporary;
     out->demo = st->demo;
     out->disk_simulated = s->cfg->engine.simulate_rate > 0;

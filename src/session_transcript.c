@@ -9,6 +9,7 @@
 
 #include "buffer.h"
 #include "paths.h"
+#include "reread.h"
 #include "session_internal.h"
 #include "sessions.h"
 
@@ -396,7 +397,7 @@ enum k3_status session_do_branch(struct session *s, int64_t tip, struct k3_error
     free(text);
     recorder_branch(s->rec, tip);
     change_to(s, &in.conversation);
-    turn_tell_reread(s);
+    reread_tell(s);
     return K3_OK;
 }
 

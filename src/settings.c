@@ -375,6 +375,17 @@ static enum k3_status set_state_every(struct request *r, const char *v, struct k
     return K3_OK;
 }
 
+static enum k3_status set_ask_reread(struct request *r, const char *v, struct k3_error *err)
+{
+    double seconds = 0;
+    if (settings_real(v, &seconds, err) != K3_OK)
+        return err->status;
+    if (seconds < 0 || seconds > 10000000)
+        return bad(err, v, "out of range: seconds, 0 (never ask) to 10000000");
+    r->run.ask_reread = seconds;
+    return K3_OK;
+}
+
 static enum k3_status set_sync(struct request *r, const char *v, struct k3_error *err)
 {
     static const struct word words[] = {{"messages", RUN_SYNC_MESSAGES},
@@ -658,6 +669,9 @@ const struct setting settings[] = {
     {"state-every", "session.state_every", "MINUTES",
      "save the state within an answer that often (30); 0: at its end only", FOR_BOTH, SHAPE_ONE,
      set_state_every},
+    {"ask-reread", "session.ask_reread", "SECONDS",
+     "ask before reading again what takes longer (60); 0: never ask", FOR_CHAT, SHAPE_ONE,
+     set_ask_reread},
     {NULL, "session.sync", "WHEN", "sync the transcript with: messages, partials or never", 0,
      SHAPE_ONE, set_sync},
 

@@ -8,11 +8,8 @@
 
 #include "answer.h"
 #include "clock.h"
-#include "report.h"
+#include "reread.h"
 #include "session_internal.h"
-
-/* Reading again fewer tokens than this is not worth a word. */
-#define REREAD_LEAST 32u
 
 struct turn {
     struct session *s;
@@ -24,80 +21,15 @@ struct turn {
     double began;             /* the answer, on the monotonic clock */
     uint32_t most;            /* tokens to generate */
     const struct message *base; /* the answer that goes on, among those put aside; or NULL */
+    bool again;               /* it is the last message that is answered again, or went on with */
     struct conversation aside; /* taken out of the conversation for this turn, the last one first */
+    bool shown_aside;         /* the front end has been told */
     int64_t old_tip;
 };
 
 static void notice(struct session *s, const char *text)
 {
     session_emit_text(s, EVENT_NOTICE, text, strlen(text));
-}
-
-/* ---- what reading costs ------------------------------------------------------------------ */
-
-static void say_cost(struct session *s, size_t tokens, const char *why)
-{
-    char text[256], time[32];
-    const int n = snprintf(text, sizeof text, "%zu tokens to read again%s", tokens, why);
-    if (s->read_pace > 0 && n > 0 && (size_t)n < sizeof text)
-        snprintf(text + n, sizeof text - (size_t)n, ", about %s",
-                 report_time(time, sizeof time, s->read_pace * (double)tokens));
-    notice(s, text);
-}
-
-/* Seconds per token of the last prompt whose figures are recorded; 0 = none. */
-static double recorded_pace(const struct conversation *c)
-{
-    for (size_t i = c->n; i-- > 0;) {
-        const json_t *f = c->v[i].figures;
-        const json_int_t read = json_integer_value(json_object_get(f, "prompt_tokens")) -
-                                json_integer_value(json_object_get(f, "reused_tokens"));
-        const double seconds = json_number_value(json_object_get(f, "prefill_s"));
-        if (read > 0 && seconds > 0)
-            return seconds / (double)read;
-    }
-    return 0;
-}
-
-/* Tokens of the conversation that a session which had never ended would have behind it; the next
- * prompt begins with them and goes on with a few that are new in any case. */
-static enum k3_status count_known(const struct session *s, enum k3_thinking thinking, size_t *known,
-                                  struct k3_error *err)
-{
-    struct conversation c = s->conversation; /* a view of it */
-    const struct message *last = &c.v[c.n - 1];
-    struct k3_ids ids = {0};
-    c.n -= last->ids.n > 0;
-    const enum k3_status status = conversation_encode(&c, thinking, s->rt.tok, &ids, err);
-    *known = ids.n + (last->ids.n > 0 ? last->ids.n - 1 : 0);
-    k3_ids_free(&ids);
-    return status;
-}
-
-void turn_tell_reread(struct session *s)
-{
-    size_t known = 0;
-    struct k3_ids ids = {0};
-    struct k3_error err = {0};
-    if (s->conversation.n == 0)
-        return;
-    pthread_mutex_lock(&s->lock);
-    const enum k3_thinking thinking = s->thinking;
-    pthread_mutex_unlock(&s->lock);
-    if (recorded_pace(&s->conversation) > 0)
-        s->read_pace = recorded_pace(&s->conversation);
-    if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK &&
-        count_known(s, thinking, &known, &err) == K3_OK) {
-        const size_t have = timeline_reusable(&s->rt.line, ids.v, ids.n);
-        const size_t again = known > have ? known - have : 0;
-        pthread_mutex_lock(&s->lock);
-        s->state.reread_tokens = again < REREAD_LEAST ? 0 : (uint32_t)again;
-        s->state.reread_seconds = s->read_pace > 0 ? s->read_pace * (double)again : -1;
-        pthread_mutex_unlock(&s->lock);
-        if (again >= REREAD_LEAST)
-            say_cost(s, again, " before the next answer");
-    }
-    k3_ids_free(&ids);
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
@@ -193,6 +125,16 @@ static void note_prompt(struct session *s, uint64_t reused, uint64_t tokens)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* What this turn has put aside leaves the screen as well; the conversation ends before it. */
+static void show_aside(struct turn *t)
+{
+    if (t->aside.n == 0 || t->shown_aside)
+        return;
+    t->shown_aside = true;
+    session_emit(t->s, (struct session_event){.kind = EVENT_DROPPED,
+                                              .index = (uint32_t)t->s->conversation.n});
+}
+
 /* The conversation, and what there is already of an answer that goes on. */
 static enum k3_status make_prompt(struct turn *t, struct k3_error *err)
 {
@@ -212,8 +154,18 @@ static void note_read(struct turn *t, enum k3_status status)
     if (status == K3_OK)
         s->state.reread_tokens = 0;
     pthread_mutex_unlock(&s->lock);
-    if (t->prefill.tokens > 0)
-        s->read_pace = t->prefill.seconds / t->prefill.tokens;
+    reread_measured(s, &t->prefill);
+}
+
+/* What was read before and has to be read again is told, and a long one asked about. */
+static enum k3_status allow_reading(struct turn *t, size_t reusable, struct k3_error *err)
+{
+    size_t known = t->prompt.n;
+    if (!t->again && reread_known(t->s, t->with.thinking, &known, err) != K3_OK)
+        return err->status;
+    if (reread_allowed(t->s, known > reusable ? known - reusable : 0))
+        return K3_OK;
+    return k3_fail(err, K3_CANCELLED, "not read again");
 }
 
 static enum k3_status read_prompt(struct turn *t, struct k3_error *err)
@@ -222,10 +174,11 @@ static enum k3_status read_prompt(struct turn *t, struct k3_error *err)
     struct timeline *line = &s->rt.line;
     if (make_prompt(t, err) != K3_OK)
         return err->status;
-    const size_t known = line->fed.n < t->prompt.n ? line->fed.n : t->prompt.n;
     const size_t best = timeline_reusable(line, t->prompt.v, t->prompt.n);
-    if (known >= best + REREAD_LEAST)
-        say_cost(s, known - best, "");
+    if (allow_reading(t, best, err) != K3_OK)
+        return err->status;
+    show_aside(t);
+    turn_phase(s, PHASE_READING);
     note_prompt(s, best, t->prompt.n - best);
     const enum k3_status status =
         timeline_read(line, t->prompt.v, t->prompt.n, NULL, NULL, &t->prefill, &t->reused, err);
@@ -348,7 +301,7 @@ static enum k3_status take_message(struct session *s, const char *text, size_t l
     return conversation_push(&s->conversation, &m, err);
 }
 
-/* The messages from `index` on make way. */
+/* The messages from `index` on make way; on the screen they stay until show_aside(). */
 static enum k3_status put_aside(struct turn *t, size_t index, struct k3_error *err)
 {
     struct session *s = t->s;
@@ -360,7 +313,6 @@ static enum k3_status put_aside(struct turn *t, size_t index, struct k3_error *e
             return err->status;
     }
     recorder_set_tip(s->rec, index == 0 ? 0 : c->v[index - 1].id);
-    session_emit(s, (struct session_event){.kind = EVENT_DROPPED, .index = (uint32_t)index});
     return K3_OK;
 }
 
@@ -373,7 +325,8 @@ static void put_back(struct turn *t)
         return;
     while (t->aside.n > 0) {
         struct message m = conversation_pop(&t->aside);
-        session_emit_message(s, &m, s->conversation.n);
+        if (t->shown_aside)
+            session_emit_message(s, &m, s->conversation.n);
         if (conversation_push(&s->conversation, &m, &err) != K3_OK)
             session_emit_text(s, EVENT_ERROR, err.message, strlen(err.message));
     }
@@ -405,6 +358,7 @@ static enum k3_status edit_message(struct turn *t, const struct queued_message *
     }
     if (put_aside(t, w->index, err) != K3_OK)
         return err->status;
+    show_aside(t);
     return send_message(t, w, err);
 }
 
@@ -421,6 +375,7 @@ static enum k3_status answer_again(struct turn *t, struct k3_error *err)
     bool output = false;
     if (put_aside(t, t->s->conversation.n - 1, err) != K3_OK)
         return err->status;
+    t->again = true;
     if (t->base != NULL)
         t->base = &t->aside.v[0];
     const enum k3_status status = run_turn(t, &output, err);

@@ -220,14 +220,15 @@ static void sampling_and_states(void **state)
     assert_true(r.run.sampling.greedy && r.run.sampling.top_k == 0 && r.run.sampling.min_p == 0 &&
                 r.run.sampling.repetition_penalty == 0);
     assert_true(r.run.states_keep == 3 && r.run.states_disk == 8000000000 &&
-                r.run.save_every == 1800);
+                r.run.save_every == 1800 && r.run.ask_reread == 60);
     request_free(&r);
     assert_int_equal(parse("--model m --top-k 40 --min-p 0.05 --repetition-penalty 1.1 --states 5 "
-                           "--state-disk 2GB --state-every 0.5", FOR_BOTH, &r, &err), OPTIONS_RUN);
+                           "--state-disk 2GB --state-every 0.5 --ask-reread 2.5", FOR_BOTH, &r, &err),
+                     OPTIONS_RUN);
     assert_true(!r.run.sampling.greedy && r.run.sampling.top_k == 40);
     assert_true(r.run.sampling.min_p == 0.05f && r.run.sampling.repetition_penalty == 1.1f);
     assert_true(r.run.states_keep == 5 && r.run.states_disk == 2000000000 &&
-                r.run.save_every == 30);
+                r.run.save_every == 30 && r.run.ask_reread == 2.5);
     request_free(&r);
 }
 
@@ -278,6 +279,7 @@ static void refusals_name_the_option(void **state)
         {"--min-p 1.5", "out of range"},
         {"--repetition-penalty 0", "out of range"},
         {"--state-every -1", "out of range"},
+        {"--ask-reread -1", "seconds, 0 (never ask)"},
         {"--states many", "not a whole number"},
         {"--session a/x", "'/'"},
         {"--session .hidden", "dot"},

@@ -20,7 +20,7 @@
  *   wake                                nothing but a reason to look
  *
  * and reports: open, send TEXT, edit INDEX TEXT, continue, regenerate, discard, branch ID, system TEXT,
- * unqueue, drop TEXT, first TEXT, cancel, thinking EFFORT, text TEXT, save FILE, export NAME FILE, [forget,] switch NAME, rename NAME,
+ * unqueue, drop TEXT, first TEXT, cancel, decide read|view, thinking EFFORT, text TEXT, save FILE, export NAME FILE, [forget,] switch NAME, rename NAME,
  * renamed NAME to NAME, deleted NAME, closed STATUS MESSAGE. */
 #include <config.h>
 
@@ -135,6 +135,7 @@ static const struct field {
     {"context", U32, &fake.st.context, 0},
     {"reread", U32, &fake.st.reread_tokens, 0},
     {"reread_seconds", DOUBLE, &fake.st.reread_seconds, 0},
+    {"reread_planned", BOOL, &fake.st.reread_planned, 0},
     {"rss", U64, &fake.st.rss, 0},
     {"anon", U64, &fake.st.rss_anon, 0},
     {"peak", U64, &fake.st.peak_rss, 0},
@@ -192,6 +193,7 @@ static bool set_phase(const char *arg, struct session_event *ev)
         [PHASE_LOADING] = "loading", [PHASE_READING] = "reading", [PHASE_THINKING] = "thinking",
         [PHASE_ANSWERING] = "answering", [PHASE_CANCELLING] = "cancelling",
         [PHASE_SAVING] = "saving", [PHASE_IDLE] = "idle", [PHASE_FAILED] = "failed",
+        [PHASE_ASKING] = "asking",
         [PHASE_VIEWING] = "viewing",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -515,6 +517,12 @@ char *session_unqueue(struct session *s, size_t *len)
     report("unqueue", "", 0);
     *len = strlen(s->queue[--s->n_queue]);
     return s->queue[s->n_queue];
+}
+
+void session_decide(struct session *s, bool read)
+{
+    if (s->st.phase == PHASE_ASKING)
+        report(read ? "decide read" : "decide view", "", 0);
 }
 
 static size_t find_queued(const struct session *s, const char *text)

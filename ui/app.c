@@ -45,37 +45,46 @@ void app_hint(struct app *a, enum ink ink, const char *fmt, ...)
 
 /* ---- news from the session --------------------------------------------------------------- */
 
-static void notify_end(struct app *a)
+static void notify(struct app *a, const char *what)
 {
-    const double took = app_clock() - a->answer_began;
+    char b[128];
     const enum ui_notify how = a->cfg->notify;
-    const bool notable = took >= LONG_ANSWER_S || (!a->focused && took >= NOTABLE_ANSWER_S);
-    if (how == UI_NOTIFY_OFF || !notable)
-        return;
-    if (how == UI_NOTIFY_OSC)
-        screen_notify("9;", "k3chat: the answer is complete");
-    else if (how == UI_NOTIFY_OSC777)
-        screen_notify("777;notify;", "k3chat;the answer is complete");
-    else
+    const bool osc777 = how == UI_NOTIFY_OSC777;
+    snprintf(b, sizeof b, osc777 ? "k3chat;%s" : "k3chat: %s", what);
+    if (how == UI_NOTIFY_OSC || osc777)
+        screen_notify(osc777 ? "777;notify;" : "9;", b);
+    else if (how != UI_NOTIFY_OFF)
         screen_bell();
 }
 
-/* The text of a withdrawn message goes before what was written in the meantime. */
-static void give_back(struct app *a, const struct session_event *ev)
+static void notify_end(struct app *a)
+{
+    const double took = app_clock() - a->answer_began;
+    const bool notable = took >= LONG_ANSWER_S || (!a->focused && took >= NOTABLE_ANSWER_S);
+    if (notable)
+        notify(a, "the answer is complete");
+}
+
+void app_put_first(struct app *a, const char *text, size_t len)
 {
     struct editor *e = &a->editor;
-    if (e->len == 0) {
-        editor_set(e, ev->text ? ev->text : "", ev->len);
-        if (ev->edited)
-            a->editing = ev->index;
-    } else if (ev->len > 0) {
+    if (e->len == 0)
+        editor_set(e, text, len);
+    else if (len > 0) {
         editor_start(e);
         editor_begin_paste(e);
-        editor_insert(e, ev->text, ev->len);
+        editor_insert(e, text, len);
         editor_insert(e, "\n", 1);
         editor_end_paste(e);
         editor_end(e);
     }
+}
+
+static void give_back(struct app *a, const struct session_event *ev)
+{
+    if (a->editor.len == 0 && ev->edited)
+        a->editing = ev->index;
+    app_put_first(a, ev->text ? ev->text : "", ev->len);
     app_hint(a, INK_LABEL, "the message is back in the editor");
 }
 
@@ -93,6 +102,8 @@ static void take_event(struct app *a, const struct session_event *ev)
         give_back(a, ev);
     else if (ev->kind == EVENT_MESSAGE && ev->role == ROLE_USER && ev->text && !a->talk.n_queued)
         editor_remember(&a->editor, ev->text, ev->len);
+    if (ev->kind == EVENT_PHASE && ev->phase == PHASE_ASKING && !a->focused)
+        notify(a, "read again, or only view?");
     if (ev->kind == EVENT_ANSWER_END || ev->kind == EVENT_ERROR)
         a->hint[0] = '\0';
     if (ev->kind == EVENT_DROPPED && a->editing >= (int64_t)ev->index)

@@ -70,6 +70,8 @@ void app_page_scroll(struct app *a, long rows);
 void app_show_page(struct app *a, const struct page *page);
 void app_key(struct app *a, const struct key_event *ev); /* app_keys.c */
 void app_remember(struct app *a, const char *text, size_t len); /* for Up, and for later starts */
+/* Text that comes back goes before what stands in the editor. */
+void app_put_first(struct app *a, const char *text, size_t len);
 void app_leave(struct app *a, bool sure);        /* ask first, unless sure */
 bool app_busy(struct app *a);                    /* asks the session */
 /* app_sessions.c. Leaves this session for another ("" = a new one, NULL = a temporary one); refused while an answer runs. */

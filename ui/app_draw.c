@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "format.h"
 #include "pages.h"
 #include "pane.h"
 #include "screen.h"
@@ -66,16 +67,16 @@ static void draw_chat(struct app *a)
 }
 
 /* A hint that has no room in the rule covers the last rows of the chat until the next key. */
-static void draw_long_hint(struct app *a)
+static void draw_long_hint(struct app *a, enum ink ink, const char *text)
 {
     const struct rect *t = &a->layout.transcript;
     struct wrapped w = {0};
-    if (wrap_plain(a->hint, strlen(a->hint), (unsigned)t->cols - 4, &w)) {
+    if (wrap_plain(text, strlen(text), (unsigned)t->cols - 4, &w)) {
         const int rows = w.n < 5 ? (int)w.n : 5;
         const struct rect r = {t->row + t->rows - rows, t->col + 1, rows, t->cols - 2};
         grid_fill(&a->grid, &r, INK_TEXT, ' ');
         for (int y = 0; y < rows; y++)
-            grid_put(&a->grid, &r, y, 0, a->hint_ink, a->hint + w.rows[y].start,
+            grid_put(&a->grid, &r, y, 0, ink, text + w.rows[y].start,
                      w.rows[y].end - w.rows[y].start);
     }
     wrapped_free(&w);
@@ -88,19 +89,35 @@ static const char *edit_hint(char *buf, size_t size)
     return buf;
 }
 
+/* What stands in the rule instead of its title: a hint, or the question that waits. */
+static const char *title_text(struct app *a, enum ink *ink, char *buf, size_t size)
+{
+    const struct session_status *st = &a->model.st;
+    char t[32];
+    *ink = a->hint_ink;
+    if (a->hint[0] || st->phase != PHASE_ASKING)
+        return a->hint;
+    *ink = INK_WARN;
+    snprintf(buf, size, "%u tokens to read again, about %s%s: read, or only view?",
+             st->reread_tokens, fmt_about(t, sizeof t, st->reread_seconds),
+             st->reread_planned ? " by the plan" : "");
+    return buf;
+}
+
 static void draw_message_title(struct app *a)
 {
     const struct rect r = a->layout.editor_title;
-    char b[64];
+    char b[64], question[160];
+    enum ink ink;
+    const char *text = title_text(a, &ink, question, sizeof question);
     int col = 2;
     grid_hline(&a->grid, &r, 0, 0, r.cols, INK_RULE);
-    const bool fits = (int)text_width(a->hint, strlen(a->hint)) <= r.cols - col - 2;
-    if (a->hint[0] && !fits)
-        draw_long_hint(a);
-    if (a->hint[0] && fits) {
+    const bool fits = (int)text_width(text, strlen(text)) <= r.cols - col - 2;
+    if (text[0] && !fits)
+        draw_long_hint(a, ink, text);
+    if (text[0] && fits) {
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
-        col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, a->hint_ink, a->hint,
-                           strlen(a->hint));
+        col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, ink, text, strlen(text));
     } else {
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
         col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
@@ -135,6 +152,9 @@ static void draw_placeholder(struct app *a, const struct rect *r)
                  keymap_key(ACT_QUIT));
     else if (p == PHASE_VIEWING)
         snprintf(b, sizeof b, "Read only: open in another k3chat. /resume tries again, /new");
+    else if (p == PHASE_ASKING)
+        snprintf(b, sizeof b, "%s reads, %s only views", keymap_key(ACT_SEND),
+                 keymap_key(ACT_CANCEL));
     else
         snprintf(b, sizeof b, "%s sends, %s makes a new line, /help", keymap_key(ACT_SEND),
                  keymap_key(ACT_NEWLINE));

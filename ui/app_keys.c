@@ -44,6 +44,19 @@ void app_leave(struct app *a, bool sure)
 
 static bool take_back(struct app *a);
 
+/* No to reading again: what is queued behind it comes back as well, in its order. */
+static void only_view(struct app *a)
+{
+    size_t len = 0;
+    char *text;
+    while ((text = session_unqueue(a->session, &len)) != NULL) {
+        app_put_first(a, text, len);
+        talk_unqueue(&a->talk);
+        free(text);
+    }
+    session_decide(a->session, false);
+}
+
 /* Stops what runs; false when nothing does. */
 static bool cancel(struct app *a)
 {
@@ -51,6 +64,10 @@ static bool cancel(struct app *a)
     if (phase_is_busy(p) && p != PHASE_CANCELLING) {
         session_cancel(a->session);
         app_hint(a, INK_WARN, "stopping");
+        return true;
+    }
+    if (p == PHASE_ASKING) {
+        only_view(a);
         return true;
     }
     return p == PHASE_IDLE && take_back(a); /* sent, but not begun */
@@ -106,8 +123,10 @@ static void send_text(struct app *a, char *text, size_t len)
 static void send_message(struct app *a)
 {
     size_t len = 0;
-    if (a->editor.len == 0 || only_blanks(a->editor.text, a->editor.len))
+    if (a->editor.len == 0 || only_blanks(a->editor.text, a->editor.len)) {
+        session_decide(a->session, true);
         return;
+    }
     char *text = editor_take(&a->editor, &len);
     if (!text)
         return;

@@ -89,7 +89,8 @@ static void say_text(struct plain *p, const char *who, const char *s, size_t len
 static void prompt(struct plain *p)
 {
     const enum session_phase phase = p->model.st.phase;
-    if (!p->tty || p->prompted || (phase != PHASE_IDLE && phase != PHASE_VIEWING))
+    if (!p->tty || p->prompted ||
+        (phase != PHASE_IDLE && phase != PHASE_ASKING && phase != PHASE_VIEWING))
         return;
     fresh_line(p);
     fputs("> ", stdout);
@@ -121,6 +122,19 @@ static void show_end(struct plain *p, const struct session_event *ev)
         fmt_about(took, sizeof took, ev->seconds));
 }
 
+/* From a pipe nobody answers: it is read. */
+static void ask(struct plain *p)
+{
+    char took[32];
+    const struct session_status *st = &p->model.st;
+    session_get_status(p->session, &p->model.st);
+    plain_say(p, "%u tokens to read again, about %s%s%s", st->reread_tokens,
+        fmt_about(took, sizeof took, st->reread_seconds), st->reread_planned ? " by the plan" : "",
+        p->tty ? ": read, or only view? (read/view)" : ".");
+    if (!p->tty)
+        session_decide(p->session, true);
+}
+
 static void show_phase(struct plain *p, enum session_phase phase)
 {
     if (phase == p->told)
@@ -132,6 +146,8 @@ static void show_phase(struct plain *p, enum session_phase phase)
         plain_say(p, "Reading the prompt. /status tells how far.");
     else if (phase == PHASE_CANCELLING)
         plain_say(p, "Stopping.");
+    else if (phase == PHASE_ASKING)
+        ask(p);
 }
 
 static void speak(struct plain *p, const struct session_event *ev)
@@ -186,6 +202,21 @@ static void take_events(struct plain *p)
 
 /* ---- input ------------------------------------------------------------------------------- */
 
+/* True when the line answers the question that waits. */
+static bool take_decision(struct plain *p, const char *s)
+{
+    session_get_status(p->session, &p->model.st);
+    if (p->model.st.phase != PHASE_ASKING)
+        return false;
+    if (strcmp(s, "view") == 0)
+        plain_only_view(p);
+    else if (strcmp(s, "read") == 0)
+        session_decide(p->session, true);
+    else
+        return false;
+    return true;
+}
+
 static void take_message(struct plain *p)
 {
     struct k3_error err = {0};
@@ -196,6 +227,8 @@ static void take_message(struct plain *p)
     p->asked = false;
     if (p->input.failed)
         plain_say(p, "Error: there is no memory for this message.");
+    else if (take_decision(p, s))
+        ;
     else if (s[0] == '/' && s[1] != '/')
         plain_order(p, s);
     else if (strspn(s, " \t\r\n") < len) {
@@ -265,6 +298,8 @@ static void interrupt(struct plain *p)
     session_get_status(p->session, &p->model.st);
     if (phase_is_busy(p->model.st.phase) && p->model.st.phase != PHASE_CANCELLING)
         session_cancel(p->session);
+    else if (p->model.st.phase == PHASE_ASKING)
+        plain_only_view(p);
     else if (p->asked)
         p->quit = true;
     else {

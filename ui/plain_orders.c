@@ -56,10 +56,26 @@ static void run_think(struct plain *p, const char *args)
     plain_say(p, "/think takes off, low, high or max; now it is %s.", p->model.st.thinking);
 }
 
+void plain_only_view(struct plain *p)
+{
+    size_t len = 0;
+    char *text;
+    while ((text = session_unqueue(p->session, &len)) != NULL) {
+        plain_say(p, "Taken back: %s", text);
+        p->own -= p->own > 0;
+        free(text);
+    }
+    session_decide(p->session, false);
+}
+
 static void run_stop(struct plain *p, const char *args)
 {
     (void)args;
-    session_cancel(p->session);
+    session_get_status(p->session, &p->model.st);
+    if (p->model.st.phase == PHASE_ASKING)
+        plain_only_view(p);
+    else
+        session_cancel(p->session);
 }
 
 static void run_continue(struct plain *p, const char *args)

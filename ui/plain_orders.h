@@ -24,6 +24,8 @@ struct plain {
 
 /* A line of the program's own. */
 void plain_say(struct plain *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* No to reading again; what is queued behind it is taken back too. */
+void plain_only_view(struct plain *p);
 /* Carries out a command; text begins with '/'. */
 void plain_order(struct plain *p, const char *text);
 

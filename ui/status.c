@@ -198,7 +198,7 @@ static void add_loading(struct segments *s, const struct ui_model *m)
 static enum ink phase_ink(enum session_phase p)
 {
     return p == PHASE_FAILED ? INK_BAD
-         : p == PHASE_CANCELLING || p == PHASE_VIEWING ? INK_WARN
+         : p == PHASE_CANCELLING || p == PHASE_ASKING || p == PHASE_VIEWING ? INK_WARN
          : p == PHASE_IDLE ? INK_GOOD : INK_TITLE;
 }
 
@@ -222,7 +222,7 @@ void status_draw(const struct ui_model *m, struct grid *g, const struct rect *r)
         add_layer(&s, m, 4);
     if (p == PHASE_IDLE)
         add_reread(&s, m, 1);
-    if (p == PHASE_IDLE || p == PHASE_SAVING)
+    if (p == PHASE_IDLE || p == PHASE_ASKING || p == PHASE_SAVING)
         add_context(&s, m, 2);
     if (p != PHASE_LOADING && p < PHASE_FAILED)
         add_shares(&s, m, 5);
