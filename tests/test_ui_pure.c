@@ -681,7 +681,8 @@ static void test_wrapping(void **state)
     expect_rows("one two three", 100, "one two three");
     expect_rows("one   two", 4, "one/two");
     expect_rows("abcdefghij", 4, "abcd/efgh/ij");
-    expect_rows("a abcdefghij", 4, "a/abcd/efgh/ij");
+    expect_rows("a abcdefghij", 4, "a ab/cdef/ghij"); /* no row would hold it */
+    expect_rows("a abcd", 4, "a/abcd");
     expect_rows("a\n\nb", 4, "a//b");
     expect_rows("\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", 4, "\xe6\x97\xa5\xe6\x9c\xac/\xe8\xaa\x9e");
     expect_rows("\xe6\x97\xa5\xe6\x9c\xac\xe3\x80\x82", 4, "\xe6\x97\xa5/\xe6\x9c\xac\xe3\x80\x82");

@@ -601,7 +601,7 @@ static void test_session_list(void **state)
     rig_say(r, "saved busy 1753701320 2 something");
     rig_make_idle(r);
     vt_send(r->vt, "/search lifetimes\r");
-    assert_true(vt_wait_text(r->vt, "2 places of \"lifetimes\" in 3 of 3 sessions"));
+    assert_true(vt_wait_text(r->vt, "\"lifetimes\": 2 messages; searched 3 of 3 sessions"));
     vt_send(r->vt, "\033[B\r");
     assert_string_equal(rig_hear(r, "switch"), "switch travel");
     rig_say(r, "set session travel");
@@ -619,7 +619,7 @@ static void test_session_list(void **state)
     vt_send(r->vt, "/sessions\r"); /* a filter, then the same in the texts, and back */
     assert_true(vt_wait_text(r->vt, "3 sessions"));
     vt_send(r->vt, "week\t");
-    assert_true(vt_wait_text(r->vt, "1 place of \"week\""));
+    assert_true(vt_wait_text(r->vt, "\"week\": 1 message;"));
     vt_send(r->vt, "\033");
     assert_true(vt_wait_text(r->vt, "1 of 3 with \"week\""));
     vt_send(r->vt, "\x7f\x7f\x7f\x7f");
@@ -711,7 +711,7 @@ static void test_read_only(void **state)
     rig_say(r, "phase viewing");
     assert_true(vt_wait_text(r->vt, "asked elsewhere"));
     assert_int_equal(vt_find_row(r->vt, "read only"), 23);
-    assert_true(vt_has(r->vt, "Read only: open in another"));
+    assert_true(vt_has(r->vt, "Read only. /resume tries"));
     rig_say(r, "answer 0");
     rig_say(r, "say answered elsewhere");
     assert_true(vt_wait_text(r->vt, "answered elsewhere"));
@@ -905,12 +905,19 @@ static void test_too_small(void **state)
     assert_true(vt_wait_text(r->vt, "kept"));
     vt_resize(r->vt, 5, 30);
     assert_true(vt_wait_text(r->vt, "too small: have 30x5"));
+    assert_true(vt_has(r->vt, "need 40x8")); /* below it: one row has no room for both */
     vt_send(r->vt, "!");
     rig_say(r, "message assistant 0 0 meanwhile");
     vt_resize(r->vt, 1, 1);
     vt_settle(r->vt);
     vt_resize(r->vt, 12, 40);
     assert_true(vt_wait_text(r->vt, "kept!"));
+    vt_send(r->vt, "\033OQ\033OQ");
+    assert_true(vt_wait_text(r->vt, "no room for panes"));
+    vt_send(r->vt, "\033OP"); /* help: the keys above what they do */
+    assert_true(vt_wait_text(r->vt, "new line (a paste never sends)"));
+    vt_send(r->vt, "\033");
+    assert_true(vt_wait_gone(r->vt, "paste never"));
     assert_true(vt_wait_text(r->vt, "meanwhile"));
     assert_int_equal(vt_find_row(r->vt, "idle"), 11);
     quit(r);

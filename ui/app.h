@@ -42,6 +42,7 @@ struct app {
     char hint[2048];             /* one line for the person; gone at the next key */
     enum ink hint_ink;
     int64_t editing;            /* index of the message that the text replaces; -1 = a new one */
+    bool layout_news;           /* another layout was asked for */
     bool asked_to_leave;        /* the next such key does it */
     char find[128];             /* what was looked for last */
     int64_t seek_message;       /* where to look for it when it is there; -1 = nowhere */

@@ -41,10 +41,15 @@ static void draw_too_small(struct app *a)
 {
     const struct rect all = grid_all(&a->grid);
     char b[128];
-    snprintf(b, sizeof b, "too small: have %dx%d, need %dx%d", all.cols, all.rows, LAYOUT_MIN_COLS,
-             LAYOUT_MIN_ROWS);
     int row = all.rows / 2;
-    grid_put_cut(&a->grid, &all, row, 0, all.cols, INK_WARN, b, strlen(b));
+    int n = snprintf(b, sizeof b, "too small: have %dx%d, ", all.cols, all.rows);
+    const bool two = n + 10 > all.cols;
+    if (two) {
+        grid_put_cut(&a->grid, &all, row, 0, all.cols, INK_WARN, b, (size_t)n - 2);
+        n = 0;
+    }
+    snprintf(b + n, sizeof b - (size_t)n, "need %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);
+    grid_put_cut(&a->grid, &all, two ? row + 1 : row, 0, all.cols, INK_WARN, b, strlen(b));
     if (row > 0) {
         snprintf(b, sizeof b, "k3chat: %s", session_phase_name(a->model.st.phase));
         grid_put_cut(&a->grid, &all, row - 1, 0, all.cols, INK_TEXT, b, strlen(b));
@@ -66,27 +71,22 @@ static void draw_chat(struct app *a)
     }
 }
 
-/* A hint that has no room in the rule covers the last rows of the chat until the next key. */
-static void draw_long_hint(struct app *a, enum ink ink, const char *text)
+/* A hint that has no room in a rule covers the last rows of an area until the next key; how many. */
+static int draw_long_hint(struct app *a, const struct rect *t, enum ink ink, const char *text)
 {
-    const struct rect *t = &a->layout.transcript;
     struct wrapped w = {0};
-    if (wrap_plain(text, strlen(text), (unsigned)t->cols - 4, &w)) {
-        const int rows = w.n < 5 ? (int)w.n : 5;
-        const struct rect r = {t->row + t->rows - rows, t->col + 1, rows, t->cols - 2};
+    int rows = 0;
+    if (wrap_plain(text, strlen(text), (unsigned)t->cols - 2, &w)) {
+        rows = w.n < 5 ? (int)w.n : 5;
+        rows = rows < t->rows ? rows : t->rows;
+        const struct rect r = {t->row + t->rows - rows, t->col, rows, t->cols};
         grid_fill(&a->grid, &r, INK_TEXT, ' ');
         for (int y = 0; y < rows; y++)
             grid_put(&a->grid, &r, y, 0, ink, text + w.rows[y].start,
                      w.rows[y].end - w.rows[y].start);
     }
     wrapped_free(&w);
-}
-
-static const char *edit_hint(char *buf, size_t size)
-{
-    snprintf(buf, size, "  edited: %s answers anew, %s leaves it", keymap_key(ACT_SEND),
-             keymap_key(ACT_CANCEL));
-    return buf;
+    return rows;
 }
 
 /* What stands in the rule instead of its title: a hint, or the question that waits. */
@@ -107,23 +107,27 @@ static const char *title_text(struct app *a, enum ink *ink, char *buf, size_t si
 static void draw_message_title(struct app *a)
 {
     const struct rect r = a->layout.editor_title;
-    char b[64], question[160];
+    char b[128], question[160];
     enum ink ink;
     const char *text = title_text(a, &ink, question, sizeof question);
     int col = 2;
     grid_hline(&a->grid, &r, 0, 0, r.cols, INK_RULE);
     const bool fits = (int)text_width(text, strlen(text)) <= r.cols - col - 2;
-    if (text[0] && !fits)
-        draw_long_hint(a, ink, text);
+    if (text[0] && !fits) {
+        const struct rect chat = inset(&a->layout.transcript, 1, 1);
+        draw_long_hint(a, &chat, ink, text);
+    }
     if (text[0] && fits) {
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
         col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, ink, text, strlen(text));
     } else {
         grid_set(&a->grid, &r, 0, col - 1, INK_RULE, ' ');
-        col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
-        if (a->editing >= 0)
-            col = grid_puts(&a->grid, &r, 0, col, INK_WARN,
-                            edit_hint(b, sizeof b));
+        if (a->editing >= 0) {
+            snprintf(b, sizeof b, "edited: %s answers anew, %s leaves it", keymap_key(ACT_SEND),
+                     keymap_key(ACT_CANCEL));
+            col = grid_put_cut(&a->grid, &r, 0, col, r.cols - col - 2, INK_WARN, b, strlen(b));
+        } else
+            col = grid_puts(&a->grid, &r, 0, col, INK_TITLE, "message");
         if (a->model.queued > 0) {
             snprintf(b, sizeof b, "  queued: %zu (%s takes back)", a->model.queued,
                      keymap_key(ACT_UP));
@@ -148,15 +152,17 @@ static void draw_placeholder(struct app *a, const struct rect *r)
     char b[160];
     const enum session_phase p = a->model.st.phase;
     if (p == PHASE_FAILED)
-        snprintf(b, sizeof b, "There is no model; the conversation can be read. %s leaves.",
-                 keymap_key(ACT_QUIT));
+        snprintf(b, sizeof b, "There is no model. %s leaves", keymap_key(ACT_QUIT));
     else if (p == PHASE_VIEWING)
-        snprintf(b, sizeof b, "Read only: open in another k3chat. /resume tries again, /new");
+        snprintf(b, sizeof b, "Read only. /resume tries to write it");
     else if (p == PHASE_ASKING)
         snprintf(b, sizeof b, "%s reads, %s only views", keymap_key(ACT_SEND),
                  keymap_key(ACT_CANCEL));
+    else if (phase_is_busy(p))
+        snprintf(b, sizeof b, "%s queues, %s stops, /help", keymap_key(ACT_SEND),
+                 keymap_key(ACT_CANCEL));
     else
-        snprintf(b, sizeof b, "%s sends, %s makes a new line, /help", keymap_key(ACT_SEND),
+        snprintf(b, sizeof b, "%s sends, %s new line, /help", keymap_key(ACT_SEND),
                  keymap_key(ACT_NEWLINE));
     grid_put_cut(&a->grid, r, 0, 0, r->cols - 1, INK_DIM, b, strlen(b));
 }
@@ -282,11 +288,8 @@ static void draw_chooser(struct app *a)
 {
     char b[128];
     struct rect r = draw_cover(a, "sessions", chooser_keys(&a->chooser, b, sizeof b));
-    if (a->hint[0] && r.rows > 3) {
-        r.rows--;
-        const struct rect last = {r.row + r.rows, r.col, 1, r.cols};
-        grid_put_cut(&a->grid, &last, 0, 0, last.cols, a->hint_ink, a->hint, strlen(a->hint));
-    }
+    if (a->hint[0] && r.rows > 3)
+        r.rows -= draw_long_hint(a, &r, a->hint_ink, a->hint);
     chooser_draw(&a->chooser, &a->grid, &r, a->model.st.session_name, a->model.now);
 }
 
@@ -329,6 +332,14 @@ static void update_window_title(struct app *a)
     }
 }
 
+/* A layout with panes in a window that has no room for one looks like the chat alone. */
+static void tell_no_room(struct app *a)
+{
+    if (a->layout_news && a->preset != LAYOUT_CHAT && a->layout.n_shown == 0 && !a->layout.too_small)
+        app_hint(a, INK_WARN, "this window has no room for panes");
+    a->layout_news = false;
+}
+
 void app_draw(struct app *a)
 {
     int rows, cols;
@@ -337,6 +348,7 @@ void app_draw(struct app *a)
         return;
     talk_progress(&a->talk, &a->model.st);
     compute_layout(a);
+    tell_no_room(a);
     if (a->layout.too_small)
         draw_too_small(a);
     else if (a->bare)

@@ -163,6 +163,7 @@ void app_toggle_pane(struct app *a, size_t number)
     const size_t p = a->pane_order[number];
     a->pane_hidden[p] = !a->pane_hidden[p];
     app_hint(a, INK_LABEL, "%s: %s", panes[p].title, a->pane_hidden[p] ? "hidden" : "shown");
+    a->layout_news = !a->pane_hidden[p];
     if (!a->pane_hidden[p] && a->preset == LAYOUT_CHAT)
         a->preset = LAYOUT_BOTH;
 }
@@ -172,6 +173,7 @@ static void next_preset(struct app *a)
     static const char *const names[] = {"chat and panes", "chat alone", "panes large"};
     a->preset = (enum layout_preset)((a->preset + 1) % LAYOUT_PRESETS);
     app_hint(a, INK_LABEL, "%s", names[a->preset]);
+    a->layout_news = true;
 }
 
 void app_show_page(struct app *a, const struct page *page)
@@ -190,7 +192,7 @@ void app_find(struct app *a, bool backwards)
     if (!talk_view_find(&a->view, &a->talk, a->find, backwards))
         app_hint(a, INK_WARN, "no %s \"%s\"", backwards ? "earlier" : "later", a->find);
     else
-        app_hint(a, INK_LABEL, "found: %s before, %s after, %s ends", keymap_key(ACT_FIND),
+        app_hint(a, INK_LABEL, "%s before, %s after, %s ends", keymap_key(ACT_FIND),
                  keymap_key(ACT_FIND_AGAIN), keymap_key(ACT_CANCEL));
 }
 
@@ -342,8 +344,8 @@ static bool bare_key(struct app *a, enum action action)
 {
     if (!a->bare)
         return false;
-    if ((action >= ACT_PAGE_UP && action <= ACT_BOTTOM) || action == ACT_REDRAW ||
-        action == ACT_SUSPEND || action == ACT_QUIT)
+    if ((action >= ACT_PAGE_UP && action <= ACT_BOTTOM) || action == ACT_THINKING ||
+        action == ACT_REDRAW || action == ACT_SUSPEND || action == ACT_QUIT)
         return false;
     a->bare = false;
     return true;

@@ -89,14 +89,17 @@ static void draw_head(const struct chooser *c, struct grid *g, const struct rect
         snprintf(b, sizeof b, "new name of \"%s\": %s", name, c->input);
         ink = INK_VALUE;
     } else if (c->mode == CHOOSER_HITS) {
-        snprintf(b, sizeof b, "%zu place%s of \"%s\" in %zu of %zu sessions", c->n_hits,
-                 c->n_hits == 1 ? "" : "s", c->filter, c->searched, c->n);
+        snprintf(b, sizeof b, "\"%s\": %zu message%s; searched %zu of %zu sessions", c->filter,
+                 c->n_hits, c->n_hits == 1 ? "" : "s", c->searched, c->n);
     } else if (c->filter[0]) {
         snprintf(b, sizeof b, "%zu of %zu with \"%s\"", c->n_shown, c->n, c->filter);
     } else {
         snprintf(b, sizeof b, "%zu session%s; type to filter", c->n, c->n == 1 ? "" : "s");
     }
     const int end = grid_put_cut(g, r, 0, 2, r->cols - 3, ink, b, strlen(b));
+    const int count = 2 + name_cols(r) + 1 + (r->cols >= 60 ? WHEN_COLS : 0) + COUNT_COLS - 2;
+    if (c->mode == CHOOSER_LIST && end + 6 < count)
+        grid_puts_right(g, r, 0, count, INK_DIM, "msgs");
     if (c->mode == CHOOSER_RENAME) {
         g->cursor_row = r->row;
         g->cursor_col = r->col + end;
@@ -140,8 +143,8 @@ const char *chooser_keys(const struct chooser *c, char *buf, size_t size)
         snprintf(buf, size, "  %s opens, %s goes back", keymap_key(ACT_SEND),
                  keymap_key(ACT_CANCEL));
     else
-        snprintf(buf, size, "  %s opens, %s searches the texts, %s deletes, %s renames",
-                 keymap_key(ACT_SEND), keymap_key(ACT_COMPLETE), keymap_key(ACT_DELETE),
-                 keymap_key(ACT_PRESET));
+        snprintf(buf, size, "  %s opens, %s closes, %s searches, %s deletes, %s renames",
+                 keymap_key(ACT_SEND), keymap_key(ACT_CANCEL), keymap_key(ACT_COMPLETE),
+                 keymap_key(ACT_DELETE), keymap_key(ACT_PRESET));
     return buf;
 }

@@ -8,17 +8,28 @@
 #include <string.h>
 
 #include "format.h"
+#include "text.h"
 
 #define LEFT_COLS 24
+#define NARROW_COLS 3 /* in a narrow window the right side stands below the left one */
+
+static void line_at(struct rich *r, unsigned cols, enum ink ink, const char *left, const char *right)
+{
+    unsigned at = text_width(left, strlen(left));
+    rich_puts(r, ink, left);
+    if (at >= cols) {
+        rich_end_line(r, (struct rich_style){0});
+        at = 0;
+    }
+    while (at++ < cols)
+        rich_puts(r, INK_TEXT, " ");
+    rich_puts(r, INK_TEXT, right);
+    rich_end_line(r, (struct rich_style){.hang = cols});
+}
 
 static void line(struct rich *r, enum ink ink, const char *left, const char *right)
 {
-    rich_puts(r, ink, left);
-    for (size_t i = strlen(left); i < LEFT_COLS - 1; i++)
-        rich_puts(r, INK_TEXT, " ");
-    rich_puts(r, INK_TEXT, " ");
-    rich_puts(r, INK_TEXT, right);
-    rich_end_line(r, (struct rich_style){.hang = LEFT_COLS});
+    line_at(r, LEFT_COLS, ink, left, right);
 }
 
 static void heading(struct rich *r, const char *s)
@@ -34,19 +45,19 @@ static void heading(struct rich *r, const char *s)
 static void build_help(const struct app *a, struct rich *r)
 {
     char b[256];
-    (void)a;
+    const unsigned cols = a->grid.cols < 60 ? NARROW_COLS : LEFT_COLS;
     for (size_t i = 0; i < n_actions; i++) {
         if (actions[i].action == ACT_NONE)
             heading(r, actions[i].help);
         else if (actions[i].help)
-            line(r, INK_KEY, keymap_keys(actions[i].action, b, sizeof b), actions[i].help);
+            line_at(r, cols, INK_KEY, keymap_keys(actions[i].action, b, sizeof b), actions[i].help);
     }
     heading(r, "Commands");
     for (size_t i = 0; i < n_slash_commands; i++) {
         snprintf(b, sizeof b, "/%s %s", slash_commands[i].name, slash_commands[i].args);
-        line(r, INK_KEY, b, slash_commands[i].help);
+        line_at(r, cols, INK_KEY, b, slash_commands[i].help);
     }
-    line(r, INK_KEY, "//...", "send a message that begins with /");
+    line_at(r, cols, INK_KEY, "//...", "send a message that begins with /");
 }
 
 const struct page page_help = {"help", build_help};
@@ -158,9 +169,18 @@ const struct page page_figures = {"figures", build_figures};
 
 /* ---- branches ---------------------------------------------------------------------------- */
 
+/* What was cut at any byte ends with its last whole word. */
+static const char *excerpt(char *buf, size_t size, const char *text, size_t most)
+{
+    const size_t n = strlen(text);
+    const char *end = n < most ? NULL : strrchr(text, ' ');
+    snprintf(buf, size, "%.*s%s", end ? (int)(end - text) : (int)n, text, end ? " ..." : "");
+    return buf;
+}
+
 static void build_branches(const struct app *a, struct rich *r)
 {
-    char left[64], when[32];
+    char left[64], when[32], text[sizeof a->branches->answer + 8];
     rich_puts(r, INK_LABEL, "/branch N goes to one; what is said there goes on from its end");
     rich_end_line(r, (struct rich_style){0});
     rich_end_line(r, (struct rich_style){0});
@@ -168,9 +188,10 @@ static void build_branches(const struct app *a, struct rich *r)
         const struct saved_branch *b = &a->branches[i];
         snprintf(left, sizeof left, "%c %2zu  %s", b->current ? '*' : ' ', i + 1,
                  fmt_when(when, sizeof when, b->time, a->model.now));
-        line(r, b->current ? INK_GOOD : INK_KEY, left, b->question);
+        line(r, b->current ? INK_GOOD : INK_KEY, left,
+             excerpt(text, sizeof text, b->question, sizeof b->question - 1));
         snprintf(left, sizeof left, "     %zu messages", b->messages);
-        line(r, INK_DIM, left, b->answer);
+        line(r, INK_DIM, left, excerpt(text, sizeof text, b->answer, sizeof b->answer - 1));
     }
 }
 

@@ -108,6 +108,20 @@ static unsigned skip_plain(const struct wrapper *w, size_t *p, unsigned col, uns
     return col;
 }
 
+/* Is this a word that a row of its own would not hold either? A path, an address: it is broken where the
+ * row ends. Not so where blanks are kept, in the editor: there a word would jump while it is typed. */
+static bool too_long_word(const struct wrapper *w, size_t at)
+{
+    unsigned col = 0;
+    struct glyph g;
+    while (!w->keep_blanks && col <= w->rest_width && glyph_next(w->s + at, w->end - at, &g) &&
+           g.kind != GLYPH_SPACE && g.kind != GLYPH_TAB && g.cols < 2) {
+        col += glyph_cols(&g, col);
+        at += g.bytes;
+    }
+    return col > w->rest_width;
+}
+
 /* Finds the end of the row that starts at `at` with `width` columns; *next is where the one after
  * it starts. */
 static size_t row_end(const struct wrapper *w, size_t at, unsigned width, size_t *next)
@@ -125,7 +139,7 @@ static size_t row_end(const struct wrapper *w, size_t at, unsigned width, size_t
             b = (struct breaks){true, p, p};
         const bool hangs = blank && !w->verbatim && (!w->keep_blanks || col + cols <= width + 1);
         if (col + cols > width && p > at && !hangs) {
-            if (!b.any || w->verbatim)
+            if (!b.any || w->verbatim || too_long_word(w, b.next))
                 b.end = b.next = p;
             *next = b.next;
             return b.end;

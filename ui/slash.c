@@ -111,6 +111,7 @@ static void run_panes(struct app *a, const char *args)
     for (size_t i = 0; i < LAYOUT_PRESETS; i++) {
         if (strcmp(args, presets[i]) == 0) {
             a->preset = (enum layout_preset)i;
+            a->layout_news = true;
             return;
         }
     }
