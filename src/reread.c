@@ -140,11 +140,13 @@ static void say_cost(struct session *s, const char *when)
 {
     char text[256], time[32] = "";
     const double seconds = s->state.reread_seconds;
-    if (seconds >= 0)
+    if (seconds >= 1 && seconds < 99.5)
+        snprintf(time, sizeof time, "%.0f s", seconds); /* an estimate has no hundredths */
+    else if (seconds >= 0.05)
         report_time(time, sizeof time, seconds);
     snprintf(text, sizeof text, "%u tokens to read again%s%s%s%s",
-             (unsigned)s->state.reread_tokens, when, seconds >= 0 ? ", about " : "", time,
-             seconds >= 0 && s->state.reread_planned ? " by the plan" : "");
+             (unsigned)s->state.reread_tokens, when, time[0] ? ", about " : "", time,
+             time[0] && s->state.reread_planned ? " by the plan" : "");
     session_emit_text(s, EVENT_NOTICE, text, strlen(text));
 }
 
@@ -165,6 +167,9 @@ void reread_tell(struct session *s)
     if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK &&
         reread_known(s, thinking, &known, &err) == K3_OK) {
         const size_t have = timeline_reusable(&s->rt.line, ids.v, ids.n);
+        pthread_mutex_lock(&s->lock);
+        s->state.position = (uint32_t)known; /* what it takes of the context, read or not */
+        pthread_mutex_unlock(&s->lock);
         note_cost(s, known > have ? known - have : 0);
         if (s->state.reread_tokens > 0)
             say_cost(s, " before the next answer");

@@ -19,7 +19,7 @@ void run_config_init(struct run_config *cfg)
     cfg->sampling.greedy = true;
     cfg->sampling.temperature = 1.0f;
     cfg->sampling.top_p = 1.0f;
-    cfg->profile_name = "built-in";
+    cfg->profile_name = "no profile";
     cfg->states_keep = 3;
     cfg->states_disk = 8000000000;
     cfg->save_every = 30 * 60;

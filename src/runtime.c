@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../engine/demo/demo.h"
 #include "../engine/model/host.h"
@@ -37,6 +38,25 @@ static void set_name(struct runtime *rt)
     snprintf(rt->name, sizeof rt->name, "%.*s", (int)(n - from), rt->dir + from);
 }
 
+/* Said before anything in it is opened: a file that is missing would be named, and not the folder. */
+static enum k3_status check_folder(const char *dir, struct k3_error *err)
+{
+    if (!path_is_dir(dir))
+        return k3_fail(err, K3_FAILED, "%s: there is no such folder; --model names the folder of a "
+                       "checkpoint", dir);
+    char *index = path_format(err, "%s/model.safetensors.index.json", dir);
+    char *single = path_format(err, "%s/model.safetensors", dir);
+    const bool there = (index != NULL && access(index, F_OK) == 0) ||
+                       (single != NULL && access(single, F_OK) == 0);
+    free(index);
+    free(single);
+    if (there)
+        return K3_OK;
+    return k3_fail(err, K3_FAILED,
+                   "%s: no checkpoint: neither model.safetensors.index.json nor model.safetensors is "
+                   "there; name the folder that holds it", dir);
+}
+
 static enum k3_status find_model(struct runtime *rt, const struct run_config *cfg,
                                  const struct runtime_listener *l, struct k3_error *err)
 {
@@ -51,9 +71,8 @@ static enum k3_status find_model(struct runtime *rt, const struct run_config *cf
     if (strlen(dir) >= sizeof rt->dir)
         return k3_fail(err, K3_USAGE, "--model: the path is longer than %zu bytes",
                        sizeof rt->dir - 1);
-    if (!path_is_dir(dir))
-        return k3_fail(err, K3_FAILED, "%s: there is no such folder; --model names the folder of a "
-                       "checkpoint", dir);
+    if (check_folder(dir, err) != K3_OK)
+        return err->status;
     strcpy(rt->dir, dir);
     set_name(rt);
     return K3_OK;

@@ -437,11 +437,10 @@ static void a_full_context_ends_the_answer(void **state)
     session_close(s);
 }
 
-static void a_model_that_cannot_be_loaded(void **state)
+static void cannot_be_loaded(const char *dir, const char *why)
 {
-    (void)state;
     struct run_config cfg = make_config("failed", 8);
-    cfg.engine.model_dir = "/nonexistent/model";
+    cfg.engine.model_dir = dir;
     struct session *s = open_session(&cfg);
     struct session_event ev;
     for (;;) {
@@ -450,16 +449,24 @@ static void a_model_that_cannot_be_loaded(void **state)
             break;
         session_event_free(&ev);
     }
-    assert_non_null(strstr(ev.text, "/nonexistent/model"));
+    assert_non_null(strstr(ev.text, dir));
+    assert_non_null(strstr(ev.text, why));
     session_event_free(&ev);
     wait_phase(s, PHASE_FAILED);
     struct session_status st;
     session_get_status(s, &st);
     assert_int_equal(st.phase, PHASE_FAILED);
-    assert_non_null(strstr(st.detail, "/nonexistent/model"));
+    assert_non_null(strstr(st.detail, dir));
     struct k3_error err = {0};
     assert_int_equal(session_send(s, "x", 1, &err), K3_FAILED);
     session_close(s);
+}
+
+static void a_model_that_cannot_be_loaded(void **state)
+{
+    (void)state;
+    cannot_be_loaded("/nonexistent/model", "there is no such folder");
+    cannot_be_loaded(scratch, "no checkpoint: neither model.safetensors.index.json");
 }
 
 /* Cuts every shard behind its header, or puts back what was cut off. */

@@ -149,7 +149,7 @@ static void add_reread(struct segments *s, const struct ui_model *m, int rank)
     if (m->st.reread_tokens == 0)
         return;
     fmt_count(a, sizeof a, m->st.reread_tokens);
-    if (m->st.reread_seconds >= 0)
+    if (m->st.reread_seconds >= 0.05) /* less reads "0.0 s" */
         add(s, rank, INK_WARN, "first reads %s tok again, ~%s", a,
             fmt_about(b, sizeof b, m->st.reread_seconds));
     else
