@@ -195,6 +195,23 @@ static void on_notice(void *ud, const char *text)
     fprintf(stderr, "k3chat: %s\n", text);
 }
 
+static void tell_checked(const struct sessions_checked *done)
+{
+    if (done->answers == 0)
+        puts("there is no answer that could be compared");
+    else
+        printf("%u %s with %u tokens: what a fresh run gives\n", (unsigned)done->answers,
+               done->answers == 1 ? "answer" : "answers", (unsigned)done->tokens);
+    if (done->foreign > 0)
+        printf("%u %s not compared: imported, or made by another model or version\n",
+               (unsigned)done->foreign, done->foreign == 1 ? "answer was" : "answers were");
+    if (done->from_state > 0)
+        printf("the saved state of %u positions gives the same bits\n",
+               (unsigned)done->from_state);
+    else
+        puts("no saved state fits: there was none to compare with");
+}
+
 static enum k3_status check_loaded(const struct request *r, const char *name,
                                    const struct conversation *c, struct k3_error *err)
 {
@@ -209,17 +226,8 @@ static enum k3_status check_loaded(const struct request *r, const char *name,
     if (status == K3_OK)
         status = s == NULL ? err->status
                            : sessions_check(&rt, c, s, r->run.thinking, stdout, &done, err);
-    if (status == K3_OK) {
-        printf("%u answers with %u tokens are what a fresh run gives", (unsigned)done.answers,
-               (unsigned)done.tokens);
-        if (done.from_state > 0)
-            printf(", and the saved state of %u positions gives the same bits",
-                   (unsigned)done.from_state);
-        putchar('\n');
-        if (done.foreign > 0)
-            printf("%u answers were not compared: imported, or made by another model or version\n",
-                   (unsigned)done.foreign);
-    }
+    if (status == K3_OK)
+        tell_checked(&done);
     states_close(s);
     free(path);
     runtime_close(&rt);

@@ -35,7 +35,9 @@ static enum k3_status draw_all(struct checking *k, struct k3_ids *ids, const str
         if (id != m->ids.v[i])
             return k3_fail(k->err, K3_FAILED,
                            "message %zu: token %zu of the answer is %d, and the transcript has %d "
-                           "(position %zu)", number + 1, i + 1, id, m->ids.v[i], line->fed.n);
+                           "(position %zu): the transcript was changed, or this program or machine "
+                           "does not compute what made it", number + 1, i + 1, id, m->ids.v[i],
+                           line->fed.n);
         if (k3_ids_push(ids, id, k->err) != K3_OK)
             return k->err->status;
     }
@@ -52,6 +54,10 @@ static enum k3_status check_answer(struct checking *k, size_t number)
     struct k3_ids ids = {0};
     if (m->ids.n == 0 || !answer_settings_read(m->settings, &with)) {
         k->out->foreign++;
+        if (k->progress != NULL)
+            fprintf(k->progress, "message %zu: %s\n", number + 1,
+                    m->ids.n == 0 ? "no tokens are recorded; not compared"
+                                  : "made by another model or version; not compared");
         return K3_OK;
     }
     k->rt->line.sampling = with.sampling;
