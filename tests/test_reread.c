@@ -18,7 +18,7 @@
 
 static char scratch[FIXTURE_PATH], model[FIXTURE_PATH];
 
-#define DEADLINE 60.0 /* seconds; reached only when something hangs */
+#define DEADLINE 600.0 /* seconds; reached only when something hangs */
 
 static struct run_config make_config(const char *name, double ask)
 {
