@@ -1,7 +1,7 @@
-/* settings_files.c - see settings_files.h. */
+/* settings_files.c - values of the commands about a checkpoint's files. */
 #include <config.h>
 
-#include "settings_files.h"
+#include "settings_internal.h"
 
 void settings_files_init(struct request *r)
 {
