@@ -159,10 +159,42 @@ static void test_external_editor(void **state)
     quit(r);
 }
 
+/* A message that is longer than its window moves only as far as the cursor needs it. */
+static void test_long_message(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    int row = 0, col = 0, up_row = 0;
+    rig_make_idle(r);
+    vt_send(r->vt, "\033[200~");
+    for (int i = 1; i <= 30; i++) {
+        char line[16];
+        snprintf(line, sizeof line, "row %d;%s", i, i < 30 ? "\r" : "");
+        vt_send(r->vt, line);
+    }
+    vt_send(r->vt, "\033[201~");
+    assert_true(vt_wait_text(r->vt, "row 30;"));
+    vt_settle(r->vt);
+    vt_cursor(r->vt, &row, &col);
+    vt_send(r->vt, "\033[A\033[A");
+    vt_settle(r->vt);
+    vt_cursor(r->vt, &up_row, &col);
+    assert_int_equal(up_row, row - 2);
+    assert_true(vt_has(r->vt, "row 30;"));
+    for (int i = 0; i < 27; i++)
+        vt_send(r->vt, "\033[A");
+    assert_true(vt_wait_text(r->vt, "row 1;"));
+    assert_true(vt_wait_gone(r->vt, "row 30;"));
+    vt_send(r->vt, "\x1f"); /* undo: nothing is left of it */
+    assert_true(vt_wait_gone(r->vt, "row 1;"));
+    quit(r);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_message),
         cmocka_unit_test(test_typing),
         cmocka_unit_test(test_broken_bytes),
         cmocka_unit_test(test_lines),

@@ -134,10 +134,8 @@ static _Noreturn void run_shell(const struct vt_options *opt, int events, int or
         if (order == 'f')
             tcsetpgrp(STDIN_FILENO, job);
         kill(-job, SIGCONT);
-        if (order == 'b' && read(orders, &order, 1) == 1) { /* then fg */
+        if (order == 'b' && read(orders, &order, 1) == 1) /* then fg: it runs, so no signal, as bash */
             tcsetpgrp(STDIN_FILENO, job);
-            kill(-job, SIGCONT);
-        }
     }
 }
 

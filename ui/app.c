@@ -22,6 +22,7 @@
 #include "text.h"
 
 #define FRAME_S 0.2
+#define AWAY_MS 500
 #define EVENTS_AT_ONCE 4096 /* then the keys have their turn */
 #define LONG_ANSWER_S 60
 #define NOTABLE_ANSWER_S 10
@@ -153,6 +154,16 @@ void app_suspend(struct app *a)
     a->key_news = true;
 }
 
+/* A shell says nothing to a job that was running in the background when it is fetched back: the program
+ * has to look (AWAY_MS). */
+static void come_back(struct app *a)
+{
+    if (!screen_is_away() || !screen_in_foreground())
+        return;
+    screen_enter();
+    a->key_news = true;
+}
+
 static void take_signals(struct app *a)
 {
     const unsigned got = screen_take_signals();
@@ -163,10 +174,6 @@ static void take_signals(struct app *a)
     }
     if (got & SCREEN_STOP)
         app_suspend(a);
-    if ((got & SCREEN_CONTINUED) && screen_is_away() && screen_in_foreground()) {
-        screen_enter();
-        a->key_news = true;
-    }
     if (got & SCREEN_RESIZED)
         a->key_news = true;
 }
@@ -214,7 +221,9 @@ static int wait_ms(struct app *a, double next_frame, double last_byte)
     int ms = -1;
     if (chooser_searching(&a->chooser))
         return 0;
-    if (a->model_news && !screen_is_away())
+    if (screen_is_away())
+        ms = AWAY_MS;
+    else if (a->model_news)
         ms = ms_until(next_frame, now);
     const int keys = keys_wait_ms(&a->keys);
     if (keys >= 0) {
@@ -240,6 +249,7 @@ static void loop(struct app *a)
             break;
         if (fds[2].revents)
             take_signals(a);
+        come_back(a);
         if (fds[0].revents && !screen_is_away()) {
             read_keys(a);
             last_byte = app_clock();

@@ -31,6 +31,7 @@ struct app {
     bool pane_hidden[LAYOUT_MAX_PANES];  /* by index into that table */
     size_t n_pane_order;
     unsigned edit_width;        /* columns that the message is wrapped to */
+    size_t edit_top;            /* the first row of the message that is shown */
     bool bare;                  /* the text alone */
     bool mouse;                 /* the wheel scrolls, except in the bare view */
     struct chooser chooser;

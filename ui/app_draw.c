@@ -178,7 +178,14 @@ static void draw_message(struct app *a)
     if (a->editor.len == 0)
         draw_placeholder(a, &r);
     editor_cursor_pos(&a->editor, a->edit_width, &row, &col);
-    const size_t top = row >= (size_t)r.rows ? row - (size_t)r.rows + 1 : 0;
+    const size_t rows = r.rows > 0 ? (size_t)r.rows : 1;
+    if (a->edit_top > row)
+        a->edit_top = row;
+    if (row >= a->edit_top + rows)
+        a->edit_top = row - rows + 1;
+    if (a->edit_top + rows > w->n)
+        a->edit_top = w->n > rows ? w->n - rows : 0;
+    const size_t top = a->edit_top;
     for (int y = 0; y < r.rows && top + (size_t)y < w->n && a->editor.len > 0; y++) {
         const struct row *line = &w->rows[top + (size_t)y];
         const bool command = a->editor.text[0] == '/' && line->line == 0;
