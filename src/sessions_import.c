@@ -132,8 +132,11 @@ static enum k3_status store(const struct conversation *c, const char *name, stru
         return err->status;
     printf("%s\n", transcript_name(t));
     struct recorder *r = recorder_new(t, 0, NULL, NULL, err);
-    for (size_t i = 0; r != NULL && i < c->n; i++)
+    for (size_t i = 0; r != NULL && i < c->n; i++) {
+        /* The last one takes the others to the disk with it. */
+        recorder_set_sync(r, i + 1 < c->n ? RUN_SYNC_NEVER : RUN_SYNC_MESSAGES);
         recorder_add(r, &c->v[i]);
+    }
     const bool failed = r == NULL || recorder_failing(r);
     recorder_free(r);
     conversation_free(&old);
