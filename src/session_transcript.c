@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "buffer.h"
 #include "paths.h"
@@ -327,6 +328,19 @@ static void forget_old(struct session *s)
         session_emit_text(s, EVENT_ERROR, err.message, strlen(err.message));
 }
 
+/* A session that is only shown may have been renamed or deleted meanwhile by the program that has it: by
+ * its old name a new, empty one would be begun. */
+static bool is_gone(struct session *s, const char *name)
+{
+    struct k3_error unused;
+    if (name == NULL || strcmp(name, s->state.session_name) != 0 || !is_viewing(s))
+        return false;
+    char *path = transcript_file(name, &unused);
+    const bool gone = path != NULL && access(path, F_OK) != 0;
+    free(path);
+    return gone;
+}
+
 void session_do_switch(struct session *s, const struct queued_message *work)
 {
     struct opened o;
@@ -334,6 +348,10 @@ void session_do_switch(struct session *s, const struct queued_message *work)
     const char *name = work->len > 0 ? work->text : NULL;
     if (name != NULL && strcmp(name, s->state.session_name) == 0 && !is_viewing(s)) {
         say(s, "this session is open already");
+        return;
+    }
+    if (is_gone(s, name)) {
+        say(s, "the other k3chat has renamed or deleted this session; /sessions lists what there is");
         return;
     }
     if (!work->forget && recorder_failing(s->rec)) {

@@ -294,6 +294,10 @@ static void a_second_one_looks_on(void **state)
 
     assert_int_equal(session_switch(s, "shared", false, &err), K3_OK); /* still not to be had */
     wait_text(s, EVENT_NOTICE, "READ ONLY");
+    assert_int_equal(recorder_rename(r, "elsewhere", &err), K3_OK); /* not begun anew by its old name */
+    assert_int_equal(session_switch(s, "shared", false, &err), K3_OK);
+    wait_text(s, EVENT_NOTICE, "renamed or deleted");
+    assert_int_equal(recorder_rename(r, "shared", &err), K3_OK);
     recorder_free(r);
     assert_int_equal(session_switch(s, "shared", false, &err), K3_OK);
     wait_for(s, EVENT_OPENED);
