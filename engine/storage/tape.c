@@ -35,6 +35,7 @@ struct k3_tape {
     bool ahead;
     /* The compute. */
     bool begun, with_head;
+    bool rewound;              /* and no pass begun since */
     size_t piece;              /* next to hand out */
     size_t freed;              /* blocks before this one have been released in this pass */
     atomic_ullong wait_ns;
@@ -228,6 +229,7 @@ void k3_tape_rewind(struct k3_tape *t)
 {
     stop_reading(t);
     t->begun = false;
+    t->rewound = true;
     t->ahead = false;
     t->reader = 0;
     t->piece = 0;
@@ -249,9 +251,11 @@ static bool ahead_failed(const struct k3_tape *t)
 
 void k3_tape_begin(struct k3_tape *t, bool with_head)
 {
-    /* What failed while nobody waited for it, hours ago perhaps, is tried again. */
-    if ((t->begun && t->piece < pass_end(t)) || ahead_failed(t))
+    /* Reading began again right behind a failure, and failed again, hours ago perhaps: before that is
+     * reported a second time it is tried again. */
+    if ((t->begun && t->piece < pass_end(t)) || (t->rewound && ahead_failed(t)))
         k3_tape_rewind(t);
+    t->rewound = false;
     if (t->begun) {
         k3_tape_release(t);
         t->begun = false;

@@ -75,8 +75,8 @@ struct k3_rows {
  * quarter of the ring, so that reading goes on behind what is being computed. *n = 0 when they have
  * been handed out whole. The data stay valid until k3_tape_release(); until then the ring holds
  * them, so that a caller who never releases is refused once it is full. After a failed read every
- * call fails until k3_tape_rewind(), which tries again, as k3_tape_begin() does for what failed
- * ahead of its pass. */
+ * call fails until k3_tape_rewind(), which tries again, and so does the first k3_tape_begin()
+ * behind it, for what the disk could not give yet. */
 enum k3_status k3_tape_next_of(struct k3_tape *t, uint32_t first, uint32_t end,
                                struct k3_rows *rows, size_t max, size_t *n, struct k3_error *err);
 /* The same for one matrix. */
