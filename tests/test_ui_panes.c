@@ -265,6 +265,9 @@ static void test_graphs(void **state)
     assert_string_equal(row, "     |");
     grid_row_text(&g, 1, row, sizeof row);
     assert_string_equal(row, "   .||");
+    graph_bar(&g, &r, 0, 0, 6, UI_GRAPH_ASCII, 0.5, INK_GRAPH, 0.25, INK_GRAPH2);
+    grid_row_text(&g, 0, row, sizeof row);
+    assert_string_equal(row, "###==."); /* the bars belong to the graphs */
     grid_free(&g);
     assert_float_equal(graph_nice_max(24.1), 50, 1e-9);
     assert_float_equal(graph_nice_max(20), 20, 1e-9);

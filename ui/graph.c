@@ -91,14 +91,16 @@ double graph_nice_max(double v)
     return 10 * p;
 }
 
-void graph_bar(struct grid *g, const struct rect *r, int row, int col, int cols, double first,
-               enum ink ink, double second, enum ink ink2)
+void graph_bar(struct grid *g, const struct rect *r, int row, int col, int cols, enum ui_graph set,
+               double first, enum ink ink, double second, enum ink ink2)
 {
     const double a = first > 0 ? first : 0, b = second > 0 ? second : 0;
     const int n1 = (int)lround((a > 1 ? 1 : a) * cols);
     const int n2 = (int)lround((a + b > 1 ? 1 : a + b) * cols);
     for (int x = 0; x < cols; x++) {
-        const enum symbol s = x < n1 ? SYM_FULL : x < n2 ? SYM_HALF : SYM_EMPTY;
-        grid_set(g, r, row, col + x, x < n1 ? ink : x < n2 ? ink2 : INK_RULE, symbol(s));
+        const int part = x < n1 ? 0 : x < n2 ? 1 : 2;
+        const enum symbol s = part == 0 ? SYM_FULL : part == 1 ? SYM_HALF : SYM_EMPTY;
+        grid_set(g, r, row, col + x, part == 0 ? ink : part == 1 ? ink2 : INK_RULE,
+                 set == UI_GRAPH_ASCII ? (uint32_t)"#=."[part] : symbol(s));
     }
 }

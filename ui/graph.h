@@ -23,7 +23,7 @@ size_t graph_capacity(const struct rect *r, enum ui_graph set); /* samples that 
 double graph_nice_max(double v);
 
 /* A bar of cols columns: first, then second share in 0..1 of the whole. */
-void graph_bar(struct grid *g, const struct rect *r, int row, int col, int cols, double first,
-               enum ink ink, double second, enum ink ink2);
+void graph_bar(struct grid *g, const struct rect *r, int row, int col, int cols, enum ui_graph set,
+               double first, enum ink ink, double second, enum ink ink2);
 
 #endif

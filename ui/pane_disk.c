@@ -57,7 +57,8 @@ void pane_disk_draw(const struct ui_model *m, struct grid *g, const struct rect 
     col = grid_puts(g, r, 0, col, INK_TEXT, fmt_percent(b, sizeof b, step_wait_trunk(s)));
     col = grid_puts(g, r, 0, col + 2, INK_GRAPH2, "experts ");
     grid_puts(g, r, 0, col, INK_TEXT, fmt_percent(b, sizeof b, step_wait_experts(s)));
-    graph_bar(g, r, 1, 0, r->cols, step_wait_trunk(s), INK_GRAPH, step_wait_experts(s), INK_GRAPH2);
+    graph_bar(g, r, 1, 0, r->cols, m->graph, step_wait_trunk(s), INK_GRAPH, step_wait_experts(s),
+              INK_GRAPH2);
     draw_rates(m, g, r, 2, s);
     if (r->rows >= 4)
         draw_bytes(g, r, 3, s);

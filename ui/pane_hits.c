@@ -33,7 +33,8 @@ void pane_hits_draw(const struct ui_model *m, struct grid *g, const struct rect 
         return;
     }
     draw_rates(m, g, r, s, what);
-    graph_bar(g, r, 1, 0, r->cols, step_hit_rate(s), INK_GRAPH, step_prefetched(s), INK_GRAPH2);
+    graph_bar(g, r, 1, 0, r->cols, m->graph, step_hit_rate(s), INK_GRAPH, step_prefetched(s),
+              INK_GRAPH2);
     int col = grid_puts(g, r, 2, 0, INK_GRAPH2, "prefetched ");
     col = grid_puts(g, r, 2, col, INK_TEXT, fmt_percent(b, sizeof b, step_prefetched(s)));
     pane_field(g, r, 2, col + 2, "waited", fmt_percent(b, sizeof b, step_waited(s)));

@@ -49,8 +49,8 @@ static void draw_own(const struct ui_model *m, struct grid *g, const struct rect
         col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_bytes(b, sizeof b, budget));
     if (st->peak_rss > 0)
         pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
-    graph_bar(g, r, 1, 0, r->cols, budget > 0 ? own / budget : 0, over ? INK_BAD : INK_GRAPH, 0,
-              INK_GRAPH);
+    graph_bar(g, r, 1, 0, r->cols, m->graph, budget > 0 ? own / budget : 0,
+              over ? INK_BAD : INK_GRAPH, 0, INK_GRAPH);
 }
 
 static int draw_experts(const struct session_status *st, struct grid *g, const struct rect *r,

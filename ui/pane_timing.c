@@ -51,7 +51,8 @@ static void draw_progress(const struct ui_model *m, struct grid *g, const struct
     const double age = m->st.step_seconds > 0 ? m->st.step_seconds : m->st.phase_seconds;
     const int end = r->cols - 7;
     if (end - col >= 4)
-        graph_bar(g, r, row, col, end - col, (double)k->layer / k->layers, INK_GRAPH, 0, INK_GRAPH);
+        graph_bar(g, r, row, col, end - col, m->graph, (double)k->layer / k->layers, INK_GRAPH, 0,
+                  INK_GRAPH);
     grid_puts_right(g, r, row, r->cols, INK_TEXT, fmt_clock(b, sizeof b, age));
 }
 
