@@ -39,4 +39,8 @@ fi
 for deb in "$work"/debs/*.deb; do
     dpkg-deb -x "$deb" "$root"
 done
+# Links from the root of the system would lead into this one's; the linker then takes an archive instead.
+find "$root" -type l -lname '/*' | while read -r link; do
+    ln -sf "$root$(readlink "$link")" "$link"
+done
 echo "aarch64-root: $(find "$work/debs" -name '*.deb' | wc -l) packages in $root"
