@@ -140,7 +140,8 @@ static void a_message_is_not_begun(void **state)
     struct heard h;
     make_conversation("asked", &cfg);
     struct session *s = open_session(&cfg, &h);
-    assert_non_null(strstr(h.notices, "tokens to read again before the next answer, about "));
+    /* How long is said from a twentieth of a second on: a quick machine needs less. */
+    assert_non_null(strstr(h.notices, "tokens to read again before the next answer"));
     session_get_status(s, &st);
     assert_true(st.position >= st.reread_tokens); /* it is in the context, read or not */
     send_text(s, "x");

@@ -1,5 +1,5 @@
 /* test_ui_talk.c - what drawing the conversation costs, counted in pictures of messages that are made:
- * as many as fit on the screen, however long the conversation is. */
+ * as many as fit on the screen, however long the conversation is. And the bare view. */
 #include <config.h>
 
 #include <setjmp.h>
@@ -153,12 +153,40 @@ static void test_cost_of_streaming(void **state)
     end(&s);
 }
 
+static bool shows(const struct entry *e, const char *text)
+{
+    return memmem(e->rich.text, e->rich.len, text, strlen(text)) != NULL;
+}
+
+/* The bare view has what was written, to be selected with the mouse, and no marks of the screen's own. */
+static void test_bare(void **state)
+{
+    (void)state;
+    static struct scene s;
+    begin(&s, 0, 0);
+    const char *const text = "- one *word*\n\n> two\n";
+    const struct session_event ev = {.kind = EVENT_MESSAGE, .text = text, .len = strlen(text),
+                                     .role = ROLE_ASSISTANT};
+    talk_apply(&s.talk, &ev);
+    const struct entry *e = s.talk.entries[0];
+    frame(&s, ROWS, COLS);
+    assert_false(shows(e, "- one") || shows(e, "*word*"));
+    s.talk.bare = true;
+    frame(&s, ROWS, COLS);
+    assert_true(shows(e, "- one *word*") && shows(e, "> two"));
+    s.talk.bare = false;
+    frame(&s, ROWS, COLS);
+    assert_false(shows(e, "- one"));
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost_of_a_frame),
         cmocka_unit_test(test_cost_while_held),
         cmocka_unit_test(test_cost_of_streaming),
+        cmocka_unit_test(test_bare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

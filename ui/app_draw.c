@@ -354,6 +354,7 @@ void app_draw(struct app *a)
     if (!grid_resize(&a->grid, rows, cols))
         return;
     talk_progress(&a->talk, &a->model.st);
+    a->talk.bare = a->bare;
     compute_layout(a);
     tell_no_room(a);
     if (a->layout.too_small)

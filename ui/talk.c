@@ -45,10 +45,11 @@ void talk_free(struct talk *t)
 
 void talk_clear(struct talk *t)
 {
-    const bool markdown = t->markdown;
+    const bool markdown = t->markdown, bare = t->bare;
     talk_free(t);
     talk_init(t);
     t->markdown = markdown;
+    t->bare = bare;
 }
 
 /* Puts a new entry before the queued ones; NULL = memory. */

@@ -29,7 +29,7 @@ struct entry {
     /* the picture */
     bool stale;
     unsigned built_width;
-    bool built_open;
+    bool built_open, built_bare;
     struct rich rich;
     size_t body;                  /* where in it the text begins: what is before may change */
     struct wrapped rows;
@@ -41,6 +41,7 @@ struct talk {
     size_t n_queued;
     struct entry *running;        /* the answer under way, NULL = none */
     bool markdown;                /* show answers formatted, not as their source */
+    bool bare;                    /* show what was written, with no mark that is not part of it */
     size_t pictures;              /* made so far: what drawing has cost */
     bool short_of_memory;         /* something could not be kept for the screen */
 };

@@ -126,18 +126,22 @@ static void build(const struct talk *t, struct entry *e, unsigned width, bool op
     rich_clear(r);
     e->body = 0;
     if (e->kind == ENTRY_NOTICE || e->kind == ENTRY_ERROR) {
-        const struct rich_style note = {.indent = 0, .hang = 2};
-        add_symbol(r, e->kind == ENTRY_ERROR ? INK_BAD : INK_LABEL, SYM_BULLET);
-        rich_puts(r, INK_LABEL, " ");
+        const struct rich_style note = {.indent = 0, .hang = t->bare ? 0 : 2};
+        if (!t->bare) {
+            add_symbol(r, e->kind == ENTRY_ERROR ? INK_BAD : INK_LABEL, SYM_BULLET);
+            rich_puts(r, INK_LABEL, " ");
+        }
         rich_add_lines(r, e->kind == ENTRY_ERROR ? INK_BAD : INK_LABEL, note, e->text.s,
                        e->text.len);
         return;
     }
     build_header(e, r, now);
     e->body = r->len;
-    if (e->reasoning.len > 0)
+    if (t->bare && open)
+        rich_add_lines(r, INK_THINK, flat, e->reasoning.s, e->reasoning.len);
+    else if (!t->bare && e->reasoning.len > 0)
         build_thinking(e, r, width, open);
-    if (e->kind == ENTRY_ASSISTANT && t->markdown)
+    if (e->kind == ENTRY_ASSISTANT && t->markdown && !t->bare)
         markdown_add(r, e->text.s, e->text.len);
     else
         rich_add_lines(r, e->queued ? INK_LABEL : INK_TEXT, flat, e->text.s, e->text.len);
@@ -146,12 +150,13 @@ static void build(const struct talk *t, struct entry *e, unsigned width, bool op
 
 bool entry_layout(struct talk *t, struct entry *e, unsigned width, bool open, int64_t now)
 {
-    if (!e->stale && e->built_width == width && e->built_open == open)
+    if (!e->stale && e->built_width == width && e->built_open == open && e->built_bare == t->bare)
         return true;
     build(t, e, width, open, now);
     t->pictures++;
     e->built_width = width;
     e->built_open = open;
+    e->built_bare = t->bare;
     e->stale = !wrap_rich(&e->rich, width, &e->rows) || e->rich.short_of_memory;
     return !e->stale;
 }
