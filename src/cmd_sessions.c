@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "size.h"
 
 #define TITLE_COLUMNS 40
+#define COLUMNS_BEFORE_TITLE 70 /* of the list, and the mark of what is cut */
 
 /* ---- the list ---------------------------------------------------------------------------- */
 
@@ -31,11 +33,22 @@ static void print_states(const char *name)
     free(path);
 }
 
+/* Columns for the last column: what the terminal has left, so that no row wraps. */
+static int title_columns(void)
+{
+    struct winsize w;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0)
+        return TITLE_COLUMNS;
+    const int left = w.ws_col - COLUMNS_BEFORE_TITLE;
+    return left < 10 ? 10 : left > TITLE_COLUMNS ? TITLE_COLUMNS : left;
+}
+
 static int list(int argc, char **argv)
 {
     struct saved_session *rows;
     size_t n;
     struct k3_error err = {0};
+    const int columns = title_columns();
     (void)argc;
     (void)argv;
     if (saved_list(&rows, &n, &err) != K3_OK)
@@ -58,7 +71,7 @@ static int list(int argc, char **argv)
         printf("  %9s", size_format(size, sizeof size, rows[i].bytes));
         print_states(rows[i].name);
         printf("  %-20s  %s\n", rows[i].name,
-               ok ? sessions_title(&c.conversation, TITLE_COLUMNS, title, sizeof title)
+               ok ? sessions_title(&c.conversation, columns, title, sizeof title)
                   : "(cannot be read: k3chat sessions show tells why)");
         if (ok)
             conversation_free(&c.conversation);
