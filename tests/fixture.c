@@ -19,6 +19,14 @@
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
+void fixture_skip_emulated(void)
+{
+    if (getenv("K3_EMULATED") == NULL)
+        return;
+    print_message("# the emulator's memory counts as the program's\n");
+    skip();
+}
+
 void fixture_join(char path[FIXTURE_PATH], const char *dir, const char *name)
 {
     const int n = snprintf(path, FIXTURE_PATH, "%s/%s", dir, name);

@@ -78,8 +78,7 @@ static bool holds(const struct run *r, uint64_t budget, json_t **ids, uint64_t *
     const uint64_t peak = number(j, "memory", NULL, "peak_rss");
     const uint64_t total = number(j, "memory", "plan", "total");
     assert_int_equal(number(j, "memory", NULL, "budget"), budget);
-    /* An emulator translates into memory of the same process. */
-    if (peak > budget && !sanitized && getenv("K3_EMULATED") == NULL)
+    if (peak > budget && !sanitized)
         fail_msg("%s: peak of %llu bytes at a budget of %llu", r->model, (unsigned long long)peak,
                  (unsigned long long)budget);
     if (total > budget)
@@ -127,6 +126,7 @@ static void ceiling_holds(const struct run *r)
 static void ceiling_direct(void **state)
 {
     (void)state;
+    fixture_skip_emulated();
     char model[FIXTURE_PATH];
     fixture_join(model, scratch, "tiny");
     ceiling_holds(&(struct run){model, "auto", "1", false});
@@ -135,6 +135,7 @@ static void ceiling_direct(void **state)
 static void ceiling_threads_and_text(void **state)
 {
     (void)state;
+    fixture_skip_emulated();
     char model[FIXTURE_PATH];
     fixture_join(model, scratch, "tiny");
     ceiling_holds(&(struct run){model, "buffered", "3", true});
@@ -146,6 +147,7 @@ static void ceiling_threads_and_text(void **state)
 static void too_small_is_refused(void **state)
 {
     (void)state;
+    fixture_skip_emulated();
     char model[FIXTURE_PATH];
     fixture_join(model, scratch, "tiny");
     const struct run r = {model, "buffered", "1", false};

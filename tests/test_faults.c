@@ -360,6 +360,7 @@ static size_t expect_beginning(const json_t *part, const json_t *whole)
 static void batch_after_output(void **state)
 {
     (void)state;
+    fixture_skip_emulated();
     char part[FIXTURE_PATH], whole[FIXTURE_PATH];
     struct saved saved;
     fixture_join(part, scratch, "part.json");
@@ -395,6 +396,7 @@ static void batch_after_output(void **state)
 static void batch_before_output(void **state)
 {
     (void)state;
+    fixture_skip_emulated();
     char json[FIXTURE_PATH];
     struct saved saved;
     fixture_join(json, scratch, "none.json");
@@ -417,6 +419,7 @@ static void batch_before_output(void **state)
 static void a_session_outlives_the_fault(void **state)
 {
     (void)state;
+    fixture_skip_emulated();
     char chat[FIXTURE_PATH], json[FIXTURE_PATH];
     struct saved saved;
     size_t n = 0;
