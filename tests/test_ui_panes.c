@@ -178,13 +178,16 @@ static void test_memory_pane(void **state)
     m.st.rss_anon = 7500000000;
     m.st.metrics.expert_bytes_resident = 4700000000;
     m.st.page_cache = 12300000000;
-    expect_in_memory_pane(&m, 0, "anon 7.5 GB of 8.0 GB  peak 7.7 GB");
-    expect_in_memory_pane(&m, 2, "expert cache 4.7 GB of 4.9 GB");
+    expect_in_memory_pane(&m, 0, "anon 7.5 of 8.0 GB  peak 7.7 GB");
+    m.st.rss_anon = 950000000;
+    expect_in_memory_pane(&m, 0, "anon 950 MB of 8.0 GB  peak 7.7 GB");
+    m.st.rss_anon = 7500000000;
+    expect_in_memory_pane(&m, 2, "expert cache 4.7 of 4.9 GB");
     expect_in_memory_pane(&m, 3, "page cache 12.3 GB (not ours)");
     expect_in_memory_pane(&m, 4, "trunk        1.5 GB  ring         200 MB");
     m.st.rss_anon = 0; /* an old kernel */
     m.st.page_cache = 0;
-    expect_in_memory_pane(&m, 0, "anon 7.6 GB of 8.0 GB  peak 7.7 GB");
+    expect_in_memory_pane(&m, 0, "anon 7.6 of 8.0 GB  peak 7.7 GB");
     expect_in_memory_pane(&m, 3, "trunk        1.5 GB  ring         200 MB");
     model_free(&m);
 }

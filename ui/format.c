@@ -91,6 +91,29 @@ const char *fmt_rate(char *buf, size_t size, double per_s)
     return buf;
 }
 
+/* The same unit is said once. */
+static void share_unit(char *part, const char *whole)
+{
+    char *a = strrchr(part, ' ');
+    const char *b = strrchr(whole, ' ');
+    if (a && b && strcmp(a, b) == 0)
+        *a = '\0';
+}
+
+void fmt_bytes_of(char *part_buf, char *whole_buf, size_t size, double part, double whole)
+{
+    fmt_bytes(part_buf, size, part);
+    fmt_bytes(whole_buf, size, whole);
+    share_unit(part_buf, whole_buf);
+}
+
+void fmt_rate_of(char *part_buf, char *whole_buf, size_t size, double part, double whole)
+{
+    fmt_rate(part_buf, size, part);
+    fmt_rate(whole_buf, size, whole);
+    share_unit(part_buf, whole_buf);
+}
+
 static double bounded(double share)
 {
     return share > 10 ? 10 : share;

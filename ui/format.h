@@ -18,4 +18,9 @@ const char *fmt_count(char *buf, size_t size, uint64_t n);  /* "61", "8192", "12
 /* Local time of the day: "14:02"; with a date when it is not today. 32 bytes. Empty for 0. */
 const char *fmt_when(char *buf, size_t size, int64_t time, int64_t now);
 
+/* Writes part and whole, and cuts the unit of part where whole has the same: "7.5" and "8.0 GB". */
+void fmt_bytes_of(char *part_buf, char *whole_buf, size_t size, double part, double whole);
+/* The same for two rates: "401" and "500 kB/s". */
+void fmt_rate_of(char *part_buf, char *whole_buf, size_t size, double part, double whole);
+
 #endif

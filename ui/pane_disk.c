@@ -18,15 +18,11 @@ static void draw_rates(const struct ui_model *m, struct grid *g, const struct re
     const bool known = m->st.disk_roof > 0;
     const double roof = known ? m->st.disk_roof : m->best_rate;
     const char *which = m->st.disk_simulated ? "simulated" : known ? "measured" : "best so far";
-    fmt_rate(a, sizeof a, rate);
     if (roof <= 0) {
-        pane_field(g, r, row, 0, "read", a);
+        pane_field(g, r, row, 0, "read", fmt_rate(a, sizeof a, rate));
         return;
     }
-    fmt_rate(b, sizeof b, roof);
-    char *ua = strrchr(a, ' '), *ub = strrchr(b, ' ');
-    if (ua && ub && strcmp(ua, ub) == 0)
-        *ua = '\0'; /* the same unit is said once */
+    fmt_rate_of(a, b, sizeof a, rate, roof);
     int col = r->cols >= 38 ? grid_puts(g, r, row, 0, INK_LABEL, "read ") : 0;
     col = grid_puts(g, r, row, col, INK_TEXT, a);
     col = grid_printf(g, r, row, col, INK_TEXT, " of %s", b);

@@ -40,13 +40,17 @@ static void draw_parts(const struct k3_plan *p, struct grid *g, const struct rec
 static void draw_own(const struct ui_model *m, struct grid *g, const struct rect *r)
 {
     const struct session_status *st = &m->st;
-    char b[32];
+    char a[32], b[32];
     const double own = (double)model_memory(m), budget = (double)st->plan.budget;
     const bool over = budget > 0 && (double)st->rss > budget;
-    int col = grid_puts(g, r, 0, 0, INK_LABEL, "anon ");
-    col = grid_puts(g, r, 0, col, over ? INK_BAD : INK_VALUE, fmt_bytes(b, sizeof b, own));
     if (budget > 0)
-        col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", fmt_bytes(b, sizeof b, budget));
+        fmt_bytes_of(a, b, sizeof a, own, budget);
+    else
+        fmt_bytes(a, sizeof a, own);
+    int col = grid_puts(g, r, 0, 0, INK_LABEL, "anon ");
+    col = grid_puts(g, r, 0, col, over ? INK_BAD : INK_VALUE, a);
+    if (budget > 0)
+        col = grid_printf(g, r, 0, col, INK_TEXT, " of %s", b);
     if (st->peak_rss > 0)
         pane_field(g, r, 0, col + 2, "peak", fmt_bytes(b, sizeof b, (double)st->peak_rss));
     graph_bar(g, r, 1, 0, r->cols, m->graph, budget > 0 ? own / budget : 0,
@@ -56,14 +60,13 @@ static void draw_own(const struct ui_model *m, struct grid *g, const struct rect
 static int draw_experts(const struct session_status *st, struct grid *g, const struct rect *r,
                         int row)
 {
-    char b[32];
+    char a[32], b[32];
     if (row >= r->rows || st->plan.experts == 0)
         return row;
-    int col = grid_puts(g, r, row, 0, INK_LABEL, "expert cache ");
-    col = grid_puts(g, r, row, col, INK_TEXT,
-                    fmt_bytes(b, sizeof b, (double)st->metrics.expert_bytes_resident));
-    grid_printf(g, r, row, col, INK_TEXT, " of %s",
-                fmt_bytes(b, sizeof b, (double)st->plan.experts));
+    fmt_bytes_of(a, b, sizeof a, (double)st->metrics.expert_bytes_resident,
+                 (double)st->plan.experts);
+    const int col = grid_puts(g, r, row, 0, INK_LABEL, "expert cache ");
+    grid_printf(g, r, row, col, INK_TEXT, "%s of %s", a, b);
     return row + 1;
 }
 

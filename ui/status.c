@@ -104,16 +104,13 @@ static void add_memory(struct segments *s, const struct ui_model *m, int rank)
     char a[32], b[32];
     if (model_memory(m) == 0)
         return;
-    fmt_bytes(a, sizeof a, (double)model_memory(m));
-    fmt_bytes(b, sizeof b, (double)m->st.plan.budget);
-    const enum ink ink = m->st.plan.budget && m->st.rss > m->st.plan.budget ? INK_BAD : INK_STATUS;
-    const size_t na = strlen(a), nb = strlen(b);
-    if (m->st.plan.budget && na > 3 && nb > 3 && strcmp(a + na - 3, b + nb - 3) == 0)
-        a[na - 3] = '\0'; /* the same unit is said once */
-    if (m->st.plan.budget)
-        add(s, rank, ink, "%s/%s", a, b);
-    else
-        add(s, rank, ink, "%s", a);
+    const uint64_t own = model_memory(m), budget = m->st.plan.budget;
+    if (budget == 0) {
+        add(s, rank, INK_STATUS, "%s", fmt_bytes(a, sizeof a, (double)own));
+        return;
+    }
+    fmt_bytes_of(a, b, sizeof a, (double)own, (double)budget);
+    add(s, rank, m->st.rss > budget ? INK_BAD : INK_STATUS, "%s/%s", a, b);
 }
 
 static void add_layer(struct segments *s, const struct ui_model *m, int rank)
