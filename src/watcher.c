@@ -145,10 +145,12 @@ static void end_at_once(void)
     _exit(K3_CANCELLED);
 }
 
-static void on_signal(struct watcher *w)
+/* Asked a second time, it ends at once; a terminal that closes says so more than once. */
+static void on_signal(struct watcher *w, int sig)
 {
     pthread_mutex_lock(&w->lock);
-    const bool at_once = w->engine == NULL || atomic_load(&w->cancelled);
+    const bool again = atomic_load(&w->cancelled) && sig != SIGHUP;
+    const bool at_once = w->engine == NULL || again;
     atomic_store(&w->cancelled, true);
     if (!at_once)
         k3_cancel(w->engine);
@@ -166,7 +168,7 @@ static void *watch(void *watcher)
         if (atomic_load(&w->stop))
             break;
         if (sig > 0 && sig != SIGUSR2)
-            on_signal(w);
+            on_signal(w, sig);
         tick(w);
     }
     return NULL;

@@ -176,6 +176,25 @@ static void test_cut_short(void **state)
     free(s);
 }
 
+/* A terminal that closes hangs up more than once; the session is left in order all the same: the file of
+ * one in which nothing was said is removed. */
+static void test_closed_terminal(void **state)
+{
+    (void)state;
+    char path[800];
+    snprintf(path, sizeof path, "%s/data/k3chat/sessions/closed.jsonl", data_home);
+    struct vt *vt = start("closed");
+    assert_non_null(vt);
+    assert_true(vt_wait_text(vt, "idle"));
+    assert_int_equal(access(path, F_OK), 0);
+    for (int i = 0; i < 200; i++) {
+        vt_signal(vt, SIGHUP);
+        usleep(500);
+    }
+    assert_left(vt, 130);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 /* Two programs on one session: the second looks on, and takes over when the first has left. */
 static void test_second_program(void **state)
 {
@@ -231,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversation),
         cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_closed_terminal),
         cmocka_unit_test(test_second_program),
         cmocka_unit_test(test_small_budget),
     };

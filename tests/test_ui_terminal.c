@@ -316,6 +316,13 @@ static void test_signals(void **state)
         vt_signal(r->vt, ends[i]);
         assert_leaves(r, 130);
     }
+    /* A terminal that closes says so more than once, and the session is left in order all the same. */
+    struct rig *r = START(0);
+    for (int i = 0; i < 3; i++) {
+        vt_signal(r->vt, SIGHUP);
+        usleep(100);
+    }
+    assert_leaves(r, 130);
 }
 
 static void test_crashes(void **state)

@@ -87,6 +87,8 @@ static void on_report(int sig)
             atomic_fetch_or(&pending, SCREEN_INTERRUPT);
             break;
         }
+        if (quit_signal && sig == SIGHUP)
+            break; /* a terminal that closes says so more than once */
         if (quit_signal) { /* asked twice: the loop does not listen */
             emergency();
             _exit(128 + sig);
@@ -158,6 +160,9 @@ void restore_remove(void)
         sigaction(crashes[i], &former_crash[i], NULL);
     for (size_t i = 0; i < N_REPORTS; i++)
         sigaction(reports[i], &former_report[i], NULL);
+    /* What is still to be saved is saved, whether the terminal stays open that long or not. */
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGHUP, &ignore, NULL);
     sigaction(SIGPIPE, &former_pipe, NULL);
 }
 

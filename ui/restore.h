@@ -13,7 +13,7 @@
 /* Remembers the modes of stdin's terminal, if it is one, and installs the handlers. `interrupts`:
  * SIGINT is reported (SCREEN_INTERRUPT) and does not ask to end. */
 bool restore_install(bool interrupts, struct k3_error *err);
-void restore_remove(void);            /* puts the former handlers back */
+void restore_remove(void); /* puts the former handlers back, only a hangup stays ignored */
 void restore_set_bytes(const char *s); /* what to write to the terminal in an emergency */
 void restore_arm(bool on);            /* is there something to restore now? */
 void restore_tty(void);               /* the remembered modes, now */
