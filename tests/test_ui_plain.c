@@ -84,12 +84,39 @@ static void test_plain_dumb(void **state)
     assert_leaves(r, 130);
 }
 
+static void test_plain_sessions(void **state)
+{
+    (void)state;
+    struct rig *r = rig_launch(&(struct rig_options){.arg = "--plain"});
+    assert_non_null(r);
+    assert_true(vt_wait_text(r->vt, "Type a message"));
+    rig_say(r, "saved notes 1753711320 12 How do lifetimes work?");
+    rig_say(r, "phase idle");
+    assert_true(vt_wait_text(r->vt, ">"));
+    vt_send(r->vt, "/sessions\n");
+    assert_true(vt_wait_text(r->vt, "notes: 12 messages, How do lifetimes work?"));
+    vt_send(r->vt, "/new notes\n");
+    assert_true(vt_wait_text(r->vt, "There is a session notes; /resume opens it."));
+    vt_send(r->vt, "/resume nobody\n");
+    assert_true(vt_wait_text(r->vt, "Error: "));
+    vt_send(r->vt, "/resume notes\n");
+    assert_string_equal(rig_hear(r, "switch"), "switch notes");
+    vt_send(r->vt, "/temporary\n");
+    assert_string_equal(rig_hear(r, "switch"), "switch (temporary)");
+    rig_say(r, "phase answering");
+    vt_send(r->vt, "/new other\n");
+    assert_true(vt_wait_text(r->vt, "An answer is running"));
+    vt_send(r->vt, "/quit\n");
+    assert_leaves(r, 0);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_plain_dumb),
+        cmocka_unit_test(test_plain_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,7 @@ static void run_sessions(struct plain *p, const char *args)
     free(list);
 }
 
+/* NULL = a new one that is temporary */
 static void go_to(struct plain *p, const char *name)
 {
     struct k3_error err = {0};
@@ -146,7 +147,19 @@ static void run_resume(struct plain *p, const char *args)
 
 static void run_new(struct plain *p, const char *args)
 {
-    go_to(p, args);
+    char title[8];
+    size_t n = 0;
+    struct k3_error unused;
+    if (*args != '\0' && saved_read(args, &n, title, sizeof title, &unused) == K3_OK)
+        plain_say(p, "There is a session %s; /resume opens it.", args);
+    else
+        go_to(p, args);
+}
+
+static void run_temporary(struct plain *p, const char *args)
+{
+    (void)args;
+    go_to(p, NULL);
 }
 
 static void run_quit(struct plain *p, const char *args)
@@ -170,6 +183,7 @@ static const struct {
     {"sessions", "the saved sessions", run_sessions},
     {"resume", "go to a session, by its name", run_resume},
     {"new", "begin another session; a name may follow", run_new},
+    {"temporary", "begin a session that is written nowhere", run_temporary},
     {"quit", "leave (Ctrl+D too)", run_quit},
 };
 #define N_ORDERS (sizeof orders / sizeof *orders)
