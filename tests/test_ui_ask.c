@@ -135,6 +135,41 @@ static void plain_line(void **state)
     rig_free(r);
 }
 
+/* Who looks at another window is told, in the way of the profile; who looks on is not. */
+static void told_elsewhere(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arg, *bytes;
+    } ways[] = {
+        {NULL, NULL}, /* the bell */
+        {"--osc", "\033]9;k3chat: read again, or only view?\007"},
+        {"--osc777", "\033]777;notify;k3chat;read again, or only view?\007"},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct rig *r = rig_start(&(struct rig_options){.cols = 150, .rows = 24, .arg = ways[i].arg});
+        assert_non_null(r);
+        rig_make_idle(r);
+        ask(r, "seen");
+        assert_true(vt_wait_text(r->vt, QUESTION));
+        vt_send(r->vt, "\r");
+        assert_non_null(rig_hear(r, "decide read"));
+        rig_say(r, "phase idle");
+        assert_true(vt_wait_gone(r->vt, "only view"));
+        const unsigned bells = vt_bells(r->vt);
+        assert_false(vt_wrote(r->vt, "\033]9;") || vt_wrote(r->vt, "\033]777;"));
+        vt_send(r->vt, "\033[O"); /* another window has the keys */
+        ask(r, "unseen");
+        assert_true(vt_wait_text(r->vt, QUESTION));
+        assert_int_equal(vt_bells(r->vt) - bells, ways[i].bytes == NULL);
+        assert_true(ways[i].bytes == NULL || vt_wrote(r->vt, ways[i].bytes));
+        vt_send(r->vt, "\r");
+        assert_non_null(rig_hear(r, "decide read"));
+        rig_say(r, "phase idle");
+        quit(r);
+    }
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -143,6 +178,7 @@ int main(void)
         cmocka_unit_test(esc_only_views),
         cmocka_unit_test(narrow_and_planned),
         cmocka_unit_test(plain_line),
+        cmocka_unit_test(told_elsewhere),
     };
     return cmocka_run_group_tests_name("asking", tests, NULL, NULL);
 }

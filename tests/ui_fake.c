@@ -690,6 +690,8 @@ int main(int argc, char **argv)
             cfg.plain = true;
         else if (strcmp(argv[i], "--mouse") == 0)
             cfg.mouse = true;
+        else if (strcmp(argv[i], "--osc") == 0)
+            cfg.notify = UI_NOTIFY_OSC;
         else if (strcmp(argv[i], "--osc777") == 0)
             cfg.notify = UI_NOTIFY_OSC777;
         else if (strcmp(argv[i], "--no-history") == 0)
