@@ -125,13 +125,26 @@ static void wait_for_work(struct session *s)
     pthread_mutex_lock(&s->lock);
 }
 
+/* The lock is held. */
+static void tell_cost_again(struct session *s)
+{
+    pthread_mutex_unlock(&s->lock);
+    reread_tell(s);
+    session_poke(s);
+    pthread_mutex_lock(&s->lock);
+}
+
 /* Waits for the next piece of work; NULL = the session is being closed. */
 static struct queued_message *next_work(struct session *s, enum k3_thinking *thinking)
 {
     struct queued_message *q = NULL;
     pthread_mutex_lock(&s->lock);
-    while (!s->quit && (q = take_work(s)) == NULL)
-        wait_for_work(s);
+    while (!s->quit && (q = take_work(s)) == NULL) {
+        if (s->recount && s->loaded && s->state.phase == PHASE_IDLE)
+            tell_cost_again(s);
+        else
+            wait_for_work(s);
+    }
     *thinking = s->thinking;
     pthread_mutex_unlock(&s->lock);
     return q;

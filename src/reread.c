@@ -157,12 +157,13 @@ void reread_tell(struct session *s)
     size_t known = 0;
     struct k3_ids ids = {0};
     struct k3_error err = {0};
-    if (s->conversation.n == 0)
-        return;
     pthread_mutex_lock(&s->lock);
+    s->recount = false;
     const enum k3_thinking thinking = s->thinking;
     const bool opening = s->state.phase == PHASE_LOADING;
     pthread_mutex_unlock(&s->lock);
+    if (s->conversation.n == 0)
+        return;
     use_recorded(s);
     if (conversation_encode(&s->conversation, thinking, s->rt.tok, &ids, &err) == K3_OK &&
         reread_known(s, thinking, &known, &err) == K3_OK) {

@@ -182,7 +182,9 @@ void session_set_thinking(struct session *s, const char *effort)
     if (!k3_thinking_parse(effort, &t))
         return;
     pthread_mutex_lock(&s->lock);
+    s->recount |= s->thinking != t; /* the effort stands at the very beginning of a prompt */
     s->thinking = t;
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
 

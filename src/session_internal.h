@@ -94,6 +94,7 @@ struct session {
     struct recorder *rec;         /* any thread, once it is there */
     struct read_sample read;
     bool loaded;                  /* there is a model */
+    bool recount;                 /* what the next message costs has to be found out again */
     struct watched watched;       /* while VIEWING: the file as it was read last */
 };
 

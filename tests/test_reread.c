@@ -62,19 +62,33 @@ static void note(struct heard *h, const struct session_event *ev)
         fail_msg("unexpected error: %s", ev->text);
 }
 
+static void next_event(struct session *s, struct session_event *ev)
+{
+    const double until = clock_now() + DEADLINE;
+    while (!session_next_event(s, ev)) {
+        struct pollfd p = {.fd = session_fd(s), .events = POLLIN};
+        poll(&p, 1, 1000);
+        if (clock_now() > until)
+            fail_msg("no event for %.0f s", DEADLINE);
+    }
+}
+
+static void wait_notice(struct session *s, const char *text)
+{
+    for (bool found = false; !found;) {
+        struct session_event ev;
+        next_event(s, &ev);
+        found = ev.kind == EVENT_NOTICE && strstr(ev.text, text) != NULL;
+        session_event_free(&ev);
+    }
+}
+
 static struct heard wait_phase(struct session *s, enum session_phase phase)
 {
     struct heard h = {0};
-    const double until = clock_now() + DEADLINE;
     for (;;) {
         struct session_event ev;
-        if (!session_next_event(s, &ev)) {
-            struct pollfd p = {.fd = session_fd(s), .events = POLLIN};
-            poll(&p, 1, 1000);
-            if (clock_now() > until)
-                fail_msg("no event for %.0f s", DEADLINE);
-            continue;
-        }
+        next_event(s, &ev);
         note(&h, &ev);
         session_event_free(&ev);
         if (ev.kind == EVENT_PHASE && ev.phase == phase)
@@ -214,6 +228,41 @@ static void all_work_asks(void **state)
     conversation_free(&in.conversation);
 }
 
+/* The effort stands at the beginning of the prompt: all that follows is read again, and whoever changes
+ * it is told so before a message is sent; changed back, everything is there. */
+static void another_effort_is_told(void **state)
+{
+    (void)state;
+    struct run_config cfg = make_config("effort", 1e-9);
+    struct session_status st;
+    struct heard h;
+    make_conversation("effort", &cfg);
+    cfg.ask_reread = 0;
+    struct session *s = open_session(&cfg, &h);
+    send_text(s, "x");
+    wait_phase(s, PHASE_IDLE);
+    session_get_status(s, &st);
+    assert_int_equal(st.reread_tokens, 0);
+    session_set_thinking(s, "high");
+    wait_notice(s, "tokens to read again before the next answer");
+    session_get_status(s, &st);
+    assert_true(st.reread_tokens > 100);
+    session_set_thinking(s, "low");
+    const double until = clock_now() + DEADLINE;
+    while (st.reread_tokens > 0) {
+        struct pollfd p = {.fd = session_fd(s), .events = POLLIN};
+        struct session_event ev;
+        poll(&p, 1, 1000);
+        while (session_next_event(s, &ev)) {
+            assert_int_not_equal(ev.kind, EVENT_NOTICE);
+            session_event_free(&ev);
+        }
+        session_get_status(s, &st);
+        assert_true(clock_now() < until);
+    }
+    session_close(s);
+}
+
 /* Leaving in the face of the question keeps the message; going elsewhere gives it back. */
 static void leaving_answers_no(void **state)
 {
@@ -327,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_is_not_begun),
         cmocka_unit_test(all_work_asks),
+        cmocka_unit_test(another_effort_is_told),
         cmocka_unit_test(leaving_answers_no),
         cmocka_unit_test(not_asked),
         cmocka_unit_test(a_state_is_ready),
