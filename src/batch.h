@@ -48,6 +48,29 @@ struct batch {
 /* Runs the request and returns the exit status; messages go to stderr. */
 int batch_run(const struct request *req);
 
+/* How the prompt came, and whether the JSON takes the place of the text. */
+bool batch_is_chat(const struct batch *b);
+bool batch_is_ids(const struct batch *b);
+bool batch_json_to_stdout(const struct batch *b);
+
+/* ---- batch_load.c ------------------------------------------------------------------------ */
+
+/* The transcript's conversation, and behind it the messages of the file. */
+enum k3_status batch_open_session(struct batch *b, struct k3_error *err);
+enum k3_status batch_load(struct batch *b, struct k3_error *err);
+
+/* ---- batch_routing.c --------------------------------------------------------------------- */
+
+/* Has the experts of the first `positions` positions recorded. */
+enum k3_status batch_routing_open(struct batch *b, uint32_t positions, struct k3_error *err);
+void batch_routing_free(struct routing *r);
+
+/* ---- batch_answer.c ---------------------------------------------------------------------- */
+
+/* Reads the prompt and generates; what came out before a failure stays in b, and b->finish says how it
+ * ended. */
+enum k3_status batch_answer(struct batch *b, struct k3_error *err);
+
 /* ---- batch_prompt.c ---------------------------------------------------------------------- */
 
 /* What can be read without a model: ids, files, messages. */
