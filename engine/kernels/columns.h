@@ -11,10 +11,12 @@ enum {
 /* ---- W^T x ----------------------------------------------------------------------------------- */
 
 /* V vectors of columns (the last of n lanes) for T tokens over nr rows; y is continued unless
- * `fresh`. */
+ * `fresh`. Weights `ahead` bytes further are fetched, unless that is 0. */
 K3_INLINE void run_rows(enum format f, float *y, size_t ldy, bool fresh, const uint8_t *w,
-                        size_t ldw, size_t nr, const float *x, size_t ldx, size_t n, int V, int T)
+                        size_t ldw, ptrdiff_t ahead, size_t nr, const float *x, size_t ldx,
+                        size_t n, int V, int T)
 {
+    const size_t stride = ldw * row_bytes(f, 1);
     v16 acc[ACC_MAX];
     K3_UNROLL
     for (int t = 0; t < T; t++) {
@@ -27,6 +29,11 @@ K3_INLINE void run_rows(enum format f, float *y, size_t ldy, bool fresh, const u
         K3_UNROLL
         for (int v = 0; v < V; v++)
             a[v] = n == 16 ? row_load(f, w, r * ldw + 16 * (size_t)v) : row_load_n(f, w, r * ldw, n);
+        if (ahead != 0) {
+            K3_UNROLL
+            for (size_t line = 0; line < row_bytes(f, 16 * (size_t)V); line += 64)
+                __builtin_prefetch(w + r * stride + line + ahead);
+        }
         K3_UNROLL
         for (int t = 0; t < T; t++) {
             const v16 b = v16_set1(x[(size_t)t * ldx + r]);
@@ -48,15 +55,31 @@ K3_INLINE void run_columns(enum format f, float *y, size_t ldy, const uint8_t *w
                            size_t rows, const float *x, size_t ldx, size_t tokens, size_t n, int V,
                            int T)
 {
-    const size_t size = row_bytes(f, 1);
+    const size_t stride = ldw * row_bytes(f, 1);
     for (size_t r = 0; r == 0 || r < rows; r += RUN_ROWS) {
         const size_t nr = k3_least(RUN_ROWS, rows - r);
-        const uint8_t *at = w + r * ldw * size;
-        size_t t = 0;
-        for (; t + (size_t)T <= tokens; t += (size_t)T)
-            run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, T);
-        for (; t < tokens; t++)
-            run_rows(f, y + t * ldy, ldy, r == 0, at, ldw, nr, x + t * ldx + r, ldx, n, V, 1);
+        const uint8_t *at = w + r * stride;
+        /* the next rows, then the next columns; the first tokens fetch them for all */
+        ptrdiff_t ahead = r + RUN_ROWS < rows
+                              ? (ptrdiff_t)(RUN_ROWS * stride)
+                              : (ptrdiff_t)row_bytes(f, 16 * (size_t)V) - (ptrdiff_t)(r * stride);
+        for (size_t t = 0, g; t < tokens; t += g, ahead = 0) {
+            g = next_group(tokens - t, (size_t)T);
+            float *yt = y + t * ldy;
+            const float *xt = x + t * ldx + r;
+            if (g == (size_t)T)
+                run_rows(f, yt, ldy, r == 0, at, ldw, ahead, nr, xt, ldx, n, V, T);
+            else if (T > 5 && g == 5)
+                run_rows(f, yt, ldy, r == 0, at, ldw, ahead, nr, xt, ldx, n, V, 5);
+            else if (T > 4 && g == 4)
+                run_rows(f, yt, ldy, r == 0, at, ldw, ahead, nr, xt, ldx, n, V, 4);
+            else if (T > 3 && g == 3)
+                run_rows(f, yt, ldy, r == 0, at, ldw, ahead, nr, xt, ldx, n, V, 3);
+            else if (T > 2 && g == 2)
+                run_rows(f, yt, ldy, r == 0, at, ldw, ahead, nr, xt, ldx, n, V, 2);
+            else
+                run_rows(f, yt, ldy, r == 0, at, ldw, ahead, nr, xt, ldx, n, V, 1);
+        }
     }
 }
 
@@ -77,7 +100,7 @@ K3_INLINE void gemm_t_any(enum format f, float *y, size_t ldy, const uint8_t *w,
 static void gemm_t_f32(float *y, size_t ldy, const void *w, size_t ldw, size_t rows, size_t cols,
                        const float *x, size_t ldx, size_t tokens)
 {
-    if (tokens < COLS_T)
+    if (tokens == 1)
         gemm_t_any(F32, y, ldy, w, ldw, rows, cols, x, ldx, tokens, SUM_V, 1);
     else
         gemm_t_any(F32, y, ldy, w, ldw, rows, cols, x, ldx, tokens, COLS_V, COLS_T);
@@ -86,7 +109,7 @@ static void gemm_t_f32(float *y, size_t ldy, const void *w, size_t ldw, size_t r
 static void gemm_t_bf16(float *y, size_t ldy, const void *w, size_t ldw, size_t rows, size_t cols,
                         const float *x, size_t ldx, size_t tokens)
 {
-    if (tokens < COLS_T)
+    if (tokens == 1)
         gemm_t_any(BF16, y, ldy, w, ldw, rows, cols, x, ldx, tokens, SUM_V, 1);
     else
         gemm_t_any(BF16, y, ldy, w, ldw, rows, cols, x, ldx, tokens, COLS_V, COLS_T);

@@ -20,7 +20,7 @@ enum {
     TILE_R = 4,      /* rows x tokens of the widened tile */
     TILE_T = 6,
     COLS_V = 4,      /* vectors of columns x tokens where the vector runs over outputs */
-    COLS_T = 4,
+    COLS_T = 6,
     SUM_V = 8,       /* vectors of columns of a weighted sum */
     KDA_V = 4,       /* vectors of value columns of a KDA step */
 };
