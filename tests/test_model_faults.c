@@ -283,6 +283,23 @@ static void one_nan_logit_is_seen(void **state)
     expect_text(&err, "not finite");
 }
 
+/* An expert that is never chosen would leave no trace in the logits. */
+static void a_nan_in_the_router_is_seen(void **state)
+{
+    const struct model *m = *state;
+    static const unsigned char nan[4] = {0, 0, 0xc0, 0x7f};
+    const struct fixture_tensor t =
+        fixture_find(m->dir, PREFIX "4.block_sparse_moe.gate.e_score_correction_bias");
+    fixture_poke(m->dir, t.shard, t.begin + 4 * 7, nan, sizeof nan);
+    struct k3_error err = feed_error(m->dir, K3_WANT_LAST);
+    assert_int_equal(err.status, K3_UNSOUND);
+    expect_text(&err, "layer 4: the router's score of expert 7 is not a number");
+    poke_bf16_nan(m, PREFIX "2.block_sparse_moe.gate.weight", 96 * 3 + 50);
+    err = feed_error(m->dir, K3_WANT_LAST);
+    assert_int_equal(err.status, K3_UNSOUND);
+    expect_text(&err, "layer 2: the router's score of expert 3 is not a number");
+}
+
 /* Headers are read by several threads; the message is that of the first faulty shard, always. */
 static void the_first_faulty_shard_is_named(void **state)
 {
@@ -453,6 +470,7 @@ int main(void)
         WITH_MODEL(nan_scale_names_the_expert),
         WITH_MODEL(nan_weights_never_become_tokens),
         WITH_MODEL(one_nan_logit_is_seen),
+        WITH_MODEL(a_nan_in_the_router_is_seen),
         WITH_MODEL(the_first_faulty_shard_is_named),
         WITH_MODEL(shard_cut_under_us),
         WITH_MODEL(bad_ids_and_long_prompts),

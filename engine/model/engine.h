@@ -120,8 +120,9 @@ void k3_gemm_t(const struct k3_kernels *k, uint8_t dtype, float *y, size_t ldy, 
                size_t ldw, size_t rows, size_t cols, const float *x, size_t ldx, size_t tokens);
 
 /* router.c: top-k of logistic(logit) + bias, best first, ties to the lower index; weights of the
- * chosen, renormalised and scaled. scores [experts] holds the logistic values. */
-void k3_route(const struct k3_config *c, const float *scores, const float *bias,
-              int32_t *selected, float *weights);
+ * chosen, renormalised and scaled. scores [experts] holds the logistic values. Returns the number of
+ * experts, or the first expert whose score is NaN: then nothing is chosen. */
+uint32_t k3_route(const struct k3_config *c, const float *scores, const float *bias,
+                  int32_t *selected, float *weights);
 
 #endif

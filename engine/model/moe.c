@@ -39,8 +39,14 @@ static enum k3_status route_chunk(struct k3_engine *e, uint32_t layer, struct k3
     const struct k3_workspace *w = &e->ws;
     e->k->logistic(w->router, w->router, (size_t)e->chunk_n * c->experts);
     for (size_t t = 0; t < e->chunk_n; t++) {
-        k3_route(c, w->router + t * c->experts, e->layers[layer].vec[VEC_ROUTER_BIAS],
-                 w->selected + t * c->top_k, w->weights + t * c->top_k);
+        const uint32_t bad =
+            k3_route(c, w->router + t * c->experts, e->layers[layer].vec[VEC_ROUTER_BIAS],
+                     w->selected + t * c->top_k, w->weights + t * c->top_k);
+        if (bad < c->experts)
+            return k3_fail(err, K3_UNSOUND,
+                           "%s: layer %u: the router's score of expert %u is not a number; the "
+                           "checkpoint is damaged (k3chat verify checks it)", e->model_dir, layer,
+                           bad);
         if (e->routing)
             e->routing(e->routing_ud, layer, e->position + (uint32_t)t,
                        w->selected + t * c->top_k, c->top_k);

@@ -3,17 +3,17 @@
 
 #include <math.h>
 
-void k3_route(const struct k3_config *c, const float *scores, const float *bias,
-              int32_t *selected, float *weights)
+uint32_t k3_route(const struct k3_config *c, const float *scores, const float *bias,
+                  int32_t *selected, float *weights)
 {
     const uint32_t k = c->top_k;
     uint32_t n = 0;
     /* Insertion into a sorted list: experts come in rising index, so an equal score stays behind.
-     * A NaN score ranks below everything. `weights` holds the biased scores meanwhile. */
+     * `weights` holds the biased scores meanwhile. */
     for (uint32_t x = 0; x < c->experts; x++) {
-        float s = scores[x] + bias[x];
-        if (isnan(s))
-            s = -INFINITY;
+        const float s = scores[x] + bias[x];
+        if (isnan(s)) /* left out it would be another model, and a fluent one */
+            return x;
         if (n == k && !(s > weights[k - 1]))
             continue;
         uint32_t at = n < k ? n++ : k - 1;
@@ -35,4 +35,5 @@ void k3_route(const struct k3_config *c, const float *scores, const float *bias,
             weights[i] /= sum + 1e-20f;
         weights[i] *= c->routed_scale;
     }
+    return c->experts;
 }
