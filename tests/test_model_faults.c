@@ -162,6 +162,22 @@ static void wrong_types_and_values(void **state)
             "rms_norm_eps is 0", "group_size is 16");
 }
 
+/* Tables are made from the config before any budget can be compared: a few bytes of it must not ask
+ * for gigabytes of them. */
+static void a_config_of_absurd_size_is_refused(void **state)
+{
+    const struct model *m = *state;
+    edit_config(m, "\"num_experts\": 10", "\"num_experts\": 65536");
+    edit_config(m, "\"first_k_dense_replace\": 1", "\"first_k_dense_replace\": 0");
+    edit_config(m, "\"num_hidden_layers\": 7", "\"num_hidden_layers\": 17");
+    edit_config(m, "[1, 2, 4, 5]", "[1, 2, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]");
+    REFUSED(m, K3_USAGE, "config.json", "num_hidden_layers x num_experts comes to 1114112");
+    edit_config(m, "\"num_experts\": 65536", "\"num_experts\": 10");
+    edit_config(m, "\"hidden_size\": 96", "\"hidden_size\": 1048576");
+    edit_config(m, "\"vocab_size\": 640", "\"vocab_size\": 16777216");
+    REFUSED(m, K3_USAGE, "config.json", "the matrices outside the experts hold comes to 17");
+}
+
 static void no_config_or_no_json(void **state)
 {
     const struct model *m = *state;
@@ -462,6 +478,7 @@ int main(void)
         WITH_MODEL(contradictions_are_named),
         WITH_MODEL(layers_named_twice_or_never),
         WITH_MODEL(wrong_types_and_values),
+        WITH_MODEL(a_config_of_absurd_size_is_refused),
         WITH_MODEL(no_config_or_no_json),
         WITH_MODEL(missing_tensors_are_named),
         WITH_MODEL(missing_layers_and_experts),

@@ -252,21 +252,45 @@ static void read_quantization(struct reader *r, const json_t *root, struct k3_co
     }
 }
 
-/* Widths that multiply: bounded, so that sizes computed from them cannot overflow. */
-static void check_width(struct reader *r, const char *what, uint64_t width)
+/* Values of all matrices outside the experts, rather too many than too few: every layer counts as the
+ * wider kind. Widths within their bounds do not overflow it. */
+static uint64_t trunk_values(const struct k3_config *c)
 {
-    if (width > 1u << 26)
-        problem(r, "%s comes to %llu, more than any K3 model has", what, (unsigned long long)width);
+    const uint64_t e = c->hidden, p = k3_kda_width(c), h = c->heads;
+    const uint64_t kda = p * (5 * e + c->kda_dim) + e * (c->kda_heads + (uint64_t)c->kda_dim);
+    const uint64_t mla = e * (2 * h * c->v_head + c->q_lora + k3_latent_width(c)) +
+                         h * ((uint64_t)c->nope + c->rope) * c->q_lora +
+                         h * ((uint64_t)c->nope + c->v_head) * c->kv_lora;
+    const uint64_t shared = (uint64_t)c->inter * c->shared;
+    const uint64_t inner = shared > c->dense_inter ? shared : c->dense_inter;
+    return c->layers * ((kda > mla ? kda : mla) + e * (3 * inner + 2ull * c->latent + c->experts)) +
+           e * c->vocab;
 }
 
-static void check_widths(struct reader *r, const struct k3_config *c)
+/* What multiplies is bounded, so that sizes computed from it cannot overflow, and the tables made from
+ * the config alone stay small: they are there before a budget can be compared with anything. */
+static void check_product(struct reader *r, const char *what, uint64_t product, uint64_t most)
 {
-    check_width(r, "linear_attn_config num_heads x head_dim", k3_kda_width(c));
-    check_width(r, "num_attention_heads x (qk_nope_head_dim + qk_rope_head_dim)",
-                (uint64_t)c->heads * (c->nope + c->rope));
-    check_width(r, "num_attention_heads x (qk_nope_head_dim + v_head_dim)",
-                (uint64_t)c->heads * (c->nope + c->v_head));
-    check_width(r, "moe_intermediate_size x num_shared_experts", (uint64_t)c->inter * c->shared);
+    if (product > most)
+        problem(r, "%s comes to %llu, more than any K3 model has", what,
+                (unsigned long long)product);
+}
+
+static void check_products(struct reader *r, const struct k3_config *c)
+{
+    const uint64_t width = 1u << 26;
+    const unsigned before = r->n_problems;
+    check_product(r, "linear_attn_config num_heads x head_dim", k3_kda_width(c), width);
+    check_product(r, "num_attention_heads x (qk_nope_head_dim + qk_rope_head_dim)",
+                  (uint64_t)c->heads * (c->nope + c->rope), width);
+    check_product(r, "num_attention_heads x (qk_nope_head_dim + v_head_dim)",
+                  (uint64_t)c->heads * (c->nope + c->v_head), width);
+    check_product(r, "moe_intermediate_size x num_shared_experts", (uint64_t)c->inter * c->shared,
+                  width);
+    check_product(r, "num_hidden_layers x num_experts", (uint64_t)c->layers * c->experts, 1u << 20);
+    if (r->n_problems == before)
+        check_product(r, "what the matrices outside the experts hold", trunk_values(c),
+                      UINT64_C(1) << 40);
 }
 
 static void read_all(struct reader *r, const json_t *root, struct k3_config *c)
@@ -290,7 +314,7 @@ static void read_all(struct reader *r, const json_t *root, struct k3_config *c)
     c->eos = read_id(r, c, "eos_token_id");
     c->pad = read_id(r, c, "pad_token_id");
     read_quantization(r, root, c);
-    check_widths(r, c);
+    check_products(r, c);
 }
 
 /* Decides where the keys are: under text_config, or at the top; the linear-attention block in its
