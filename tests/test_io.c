@@ -5,6 +5,9 @@
 #include <config.h>
 
 #include <pthread.h>
+#ifdef HAVE_LIBURING
+#include <liburing.h>
+#endif
 
 #include "test_io_files.h"
 
@@ -170,6 +173,46 @@ static void test_uring(void **state)
     for (uint32_t depth = 1; depth <= 16; depth *= 4)
         read_random(&(struct k3_io_options){.kind = K3_IO_URING, .depth = depth}, 100, depth);
 }
+
+#ifdef HAVE_LIBURING
+/* Stands before the library's (linked with --wrap): a kernel that takes no more reads, for ever. */
+static atomic_bool kernel_refuses;
+int __real_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring)
+{
+    return atomic_load(&kernel_refuses) ? -ENOMEM : __real_io_uring_submit(ring);
+}
+
+/* A ring that is given up answers every request, however many there are. */
+static void test_uring_given_up(void **state)
+{
+    (void)state;
+    if (!have_uring())
+        skip();
+    struct job jobs[20];
+    struct k3_io *io = open_io(&(struct k3_io_options){.kind = K3_IO_URING, .depth = 2});
+    atomic_store(&kernel_refuses, true);
+    for (size_t i = 0; i < COUNT(jobs); i++)
+        job_make(&jobs[i], 0, K3_IO_DEMAND, 7 * i, 5000);
+    for (size_t half = 0; half < COUNT(jobs); half += COUNT(jobs) / 2) {
+        submit_all(io, jobs + half, COUNT(jobs) / 2);
+        k3_io_drain(io);
+    }
+    atomic_store(&kernel_refuses, false);
+    k3_io_close(io);
+    for (size_t i = 0; i < COUNT(jobs); i++) {
+        assert_int_equal(jobs[i].req.error, ENOMEM);
+        job_free(&jobs[i]);
+    }
+}
+#else
+static void test_uring_given_up(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
 
 static void test_names(void **state)
 {
@@ -698,6 +741,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_uring),
+        cmocka_unit_test(test_uring_given_up),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_retried_faults),
