@@ -420,6 +420,7 @@ static void free_session(struct session *s)
 {
     recorder_free(s->rec);
     conversation_free(&s->conversation);
+    message_free(&s->unanswered);
     struct session_event ev;
     while (session_next_event(s, &ev))
         session_event_free(&ev);

@@ -91,6 +91,7 @@ struct session {
     /* the engine thread's own */
     struct runtime rt;
     struct conversation conversation;
+    struct message unanswered;    /* the message that was being read when the session was closed */
     struct recorder *rec;         /* any thread, once it is there */
     struct read_sample read;
     bool loaded;                  /* there is a model */

@@ -273,9 +273,14 @@ void session_follow(struct session *s)
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
+/* A message that was being read makes way for one that holds it and what is queued: of two in a row only
+ * the last would be given back, and the first would stay in the conversation without an answer. */
 void session_save_queue(struct session *s)
 {
     struct buffer all = {0};
+    size_t len = 0;
+    const char *text = message_text(&s->unanswered, "content", &len);
+    buffer_add(&all, text, len);
     pthread_mutex_lock(&s->lock);
     for (const struct queued_message *q = s->queue; q != NULL; q = q->next) {
         if (q->kind != WORK_SEND && q->kind != WORK_EDIT)
@@ -287,8 +292,10 @@ void session_save_queue(struct session *s)
     pthread_mutex_unlock(&s->lock);
     struct k3_error unused;
     struct message m = {0};
-    if (all.n > 0 && !all.failed)
+    if (all.n > len && !all.failed)
         m.body = body_new("user", all.v, all.n, &unused);
+    if (m.body != NULL && len > 0)
+        recorder_withdraw_later(s->rec, &s->unanswered);
     if (m.body != NULL)
         recorder_add(s->rec, &m);
     message_free(&m);
@@ -415,6 +422,7 @@ enum k3_status session_do_branch(struct session *s, int64_t tip, struct k3_error
     free(text);
     recorder_branch(s->rec, tip);
     change_to(s, &in.conversation);
+    give_back_unanswered(s); /* a branch can end as a session does */
     reread_tell(s);
     return K3_OK;
 }

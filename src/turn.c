@@ -271,7 +271,8 @@ static enum k3_status run_turn(struct turn *t, bool *output, struct k3_error *er
 /* ---- the conversation around it ---------------------------------------------------------- */
 
 /* No output: the user's message leaves the conversation and goes back to the editor. When the
- * session is being closed it stays in the transcript, and the next start gives it back. */
+ * session is being closed it stays in the transcript, and the next start gives it back, together with
+ * what is queued. */
 static bool withdraw(struct session *s, bool edited)
 {
     struct message m = conversation_pop(&s->conversation);
@@ -285,7 +286,10 @@ static bool withdraw(struct session *s, bool edited)
     session_emit(s, (struct session_event){.kind = EVENT_WITHDRAWN, .text = text_copy(text, len),
                                            .len = len, .index = (uint32_t)s->conversation.n,
                                            .edited = edited});
-    message_free(&m);
+    if (quit)
+        s->unanswered = m;
+    else
+        message_free(&m);
     return !quit;
 }
 

@@ -349,6 +349,29 @@ static void closing_in_the_midst_keeps_everything(void **state)
     session_close(s);
 }
 
+/* The same while the first one is being read: it comes back with those behind it. */
+static void closing_while_reading_keeps_the_queue(void **state)
+{
+    (void)state;
+    struct run_config cfg = make_config("closed early", 4);
+    cfg.engine.simulate_rate = SLOW_RATE;
+    struct session *s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    send_text(s, "one");
+    wait_phase(s, PHASE_READING);
+    send_text(s, "two");
+    session_close(s);
+    struct transcript_contents c = transcript_of("closed early");
+    assert_int_equal(c.conversation.n, 1);
+    expect_content(&c.conversation.v[0], "one\n\ntwo");
+    conversation_free(&c.conversation);
+    s = open_session(&cfg);
+    struct session_event ev = wait_for(s, EVENT_WITHDRAWN);
+    assert_string_equal(ev.text, "one\n\ntwo");
+    session_event_free(&ev);
+    session_close(s);
+}
+
 static void the_queue_is_answered_in_order(void **state)
 {
     (void)state;
@@ -726,6 +749,7 @@ int main(void)
         cmocka_unit_test(cancel_while_reading_gives_the_text_back),
         cmocka_unit_test(cancel_keeps_what_there_is),
         cmocka_unit_test(closing_in_the_midst_keeps_everything),
+        cmocka_unit_test(closing_while_reading_keeps_the_queue),
         cmocka_unit_test(the_queue_is_answered_in_order),
         cmocka_unit_test(a_full_context_ends_the_answer),
         cmocka_unit_test(a_model_that_cannot_be_loaded),

@@ -377,6 +377,34 @@ static void from_branch_to_branch(void **state)
     free(list);
 }
 
+/* A branch that ends with a question: it comes back, and what is said next does not stand behind it. */
+static void to_a_branch_without_an_answer(void **state)
+{
+    (void)state;
+    struct k3_error err = {0};
+    struct run_config cfg = make_config("open end");
+    struct session *s = open_session(&cfg);
+    wait_phase(s, PHASE_IDLE);
+    one_turn(s, "root");
+    session_close(s);
+    FILE *f = fopen(file_of("open end.jsonl"), "a");
+    assert_non_null(f);
+    fputs("{\"type\":\"message\",\"id\":3,\"parent\":2,\"time\":1,\"role\":\"user\",\"content\":"
+          "\"cut off\"}\n", f);
+    assert_int_equal(fclose(f), 0);
+    s = open_session(&cfg);
+    wait_text(s, EVENT_WITHDRAWN, "cut off");
+    wait_phase(s, PHASE_IDLE);
+    assert_int_equal(session_branch(s, 3, &err), K3_OK);
+    wait_text(s, EVENT_WITHDRAWN, "cut off");
+    wait_phase(s, PHASE_IDLE);
+    assert_int_equal(session_send(s, "instead", 7, &err), K3_OK);
+    assert_int_equal(wait_for(s, EVENT_ANSWER).index, 3);
+    wait_phase(s, PHASE_IDLE);
+    session_close(s);
+    expect_messages("open end", 4);
+}
+
 static int32_t stop_id(void)
 {
     struct run_config cfg = make_config("unused");
@@ -527,6 +555,7 @@ int main(void)
         cmocka_unit_test(a_second_one_looks_on),
         cmocka_unit_test(taken_back_and_told),
         cmocka_unit_test(from_branch_to_branch),
+        cmocka_unit_test(to_a_branch_without_an_answer),
         cmocka_unit_test(ended_by_its_last_token),
         cmocka_unit_test(temporary),
     };
