@@ -57,13 +57,14 @@ enum session_event_kind {
     EVENT_DROPPED,    /* the messages from `index` on leave the conversation: something else comes in
                        * their place (an edited message, another answer, the same one going on) */
     EVENT_OPENED,     /* this is another session now: what was told before belongs to the one that was
-                       * left; its messages follow */
+                       * left; its messages follow. What was queued for it meanwhile waits on */
 };
 
 struct session_event {
     enum session_event_kind kind;
     enum session_role role;       /* MESSAGE */
     uint32_t index;               /* MESSAGE, ANSWER, DROPPED: place in the conversation, from 0 */
+    bool sent;                    /* MESSAGE: one that session_send() queued, taken up now */
     bool edited;                  /* WITHDRAWN: the text would have replaced message `index` */
     char *text;                   /* of all kinds that speak; MESSAGE: the content */
     size_t len;
@@ -168,8 +169,9 @@ enum k3_status session_system(struct session *s, const char *text, size_t len,
  *
  * switch: this session is left for NAME ("" = a new one, named by the time; NULL = a new one that is
  * temporary: nothing of it is written to a file); the model stays loaded,
- * or is loaded when there was none. Ends with EVENT_OPENED. `forget`: the one that is left is deleted,
- * with its saved states. */
+ * or is loaded when there was none. Ends with EVENT_OPENED. One that is then only shown answers nothing: what
+ * was queued for it comes back by EVENT_WITHDRAWN. `forget`: the one that is left is deleted, with its
+ * saved states. */
 enum k3_status session_switch(struct session *s, const char *name, bool forget,
                               struct k3_error *err);
 /* rename: status.session_name tells when it is done. */

@@ -110,6 +110,8 @@ char *text_copy(const char *text, size_t len); /* zero-terminated beyond len; NU
 
 /* Emits EVENT_MESSAGE for message number `index` of the conversation. */
 void session_emit_message(struct session *s, const struct message *m, size_t index);
+/* The same for one that was queued. */
+void session_emit_sent(struct session *s, const struct message *m, size_t index);
 
 /* session_transcript.c */
 /* Opens the configured session, for writing or, when another program has it, for reading, and tells

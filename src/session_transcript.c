@@ -39,7 +39,7 @@ static enum session_role role_of(const struct message *m)
                                           : ROLE_SYSTEM;
 }
 
-void session_emit_message(struct session *s, const struct message *m, size_t index)
+static void emit_message(struct session *s, const struct message *m, size_t index, bool sent)
 {
     size_t len = 0, reasoning_len = 0;
     const char *text = message_text(m, "content", &len);
@@ -47,6 +47,7 @@ void session_emit_message(struct session *s, const struct message *m, size_t ind
     struct session_event ev = {.kind = EVENT_MESSAGE,
                                .role = role_of(m),
                                .index = (uint32_t)index,
+                               .sent = sent,
                                .text = text_copy(text, len),
                                .len = len,
                                .time = m->time,
@@ -61,6 +62,16 @@ void session_emit_message(struct session *s, const struct message *m, size_t ind
         session_event_free(&ev);
     else
         session_emit(s, ev);
+}
+
+void session_emit_message(struct session *s, const struct message *m, size_t index)
+{
+    emit_message(s, m, index, false);
+}
+
+void session_emit_sent(struct session *s, const struct message *m, size_t index)
+{
+    emit_message(s, m, index, true);
 }
 
 /* A last message that never got its answer goes back to the editor. */
@@ -273,6 +284,20 @@ void session_follow(struct session *s)
 
 /* ---- leaving ----------------------------------------------------------------------------- */
 
+/* Adds what was written and waits to what is there. */
+static void gather_queue(struct session *s, struct buffer *all)
+{
+    pthread_mutex_lock(&s->lock);
+    for (const struct queued_message *q = s->queue; q != NULL; q = q->next) {
+        if (q->kind != WORK_SEND && q->kind != WORK_EDIT)
+            continue;
+        if (all->n > 0)
+            buffer_add(all, "\n\n", 2);
+        buffer_add(all, q->text, q->len);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* A message that was being read makes way for one that holds it and what is queued: of two in a row only
  * the last would be given back, and the first would stay in the conversation without an answer. */
 void session_save_queue(struct session *s)
@@ -281,15 +306,7 @@ void session_save_queue(struct session *s)
     size_t len = 0;
     const char *text = message_text(&s->unanswered, "content", &len);
     buffer_add(&all, text, len);
-    pthread_mutex_lock(&s->lock);
-    for (const struct queued_message *q = s->queue; q != NULL; q = q->next) {
-        if (q->kind != WORK_SEND && q->kind != WORK_EDIT)
-            continue;
-        if (all.n > 0)
-            buffer_add(&all, "\n\n", 2);
-        buffer_add(&all, q->text, q->len);
-    }
-    pthread_mutex_unlock(&s->lock);
+    gather_queue(s, &all);
     struct k3_error unused;
     struct message m = {0};
     if (all.n > len && !all.failed)
@@ -302,10 +319,9 @@ void session_save_queue(struct session *s)
     buffer_free(&all);
 }
 
-/* What was written for the session that is left is recorded there. */
-static void leave_queue(struct session *s)
+/* What needs a conversation that can be gone on with. */
+static void drop_queue(struct session *s)
 {
-    session_save_queue(s);
     pthread_mutex_lock(&s->lock);
     for (struct queued_message **at = &s->queue; *at != NULL;) {
         struct queued_message *q = *at;
@@ -318,6 +334,26 @@ static void leave_queue(struct session *s)
         free(q);
     }
     pthread_mutex_unlock(&s->lock);
+}
+
+/* What was written for the session that is left is recorded there. */
+static void leave_queue(struct session *s)
+{
+    session_save_queue(s);
+    drop_queue(s);
+}
+
+/* What was written for a session that is only shown cannot be recorded there: it goes back to the editor. */
+static void give_back_queue(struct session *s)
+{
+    struct buffer all = {0};
+    gather_queue(s, &all);
+    drop_queue(s);
+    if (all.n > 0 && !all.failed) {
+        say(s, "what was written for this session is back in the editor");
+        session_emit_text(s, EVENT_WITHDRAWN, all.v, all.n);
+    }
+    buffer_free(&all);
 }
 
 static bool is_viewing(struct session *s)
@@ -380,8 +416,10 @@ void session_do_switch(struct session *s, const struct queued_message *work)
     recorder_use(s->rec, o.t, tip_of(&o.conversation));
     put_in_place(s, &o, true);
     show_opened(s, shown_only);
-    if (shown_only)
+    if (shown_only) {
+        give_back_queue(s);
         return;
+    }
     if (!s->loaded)
         session_load_model(s);
     else

@@ -294,14 +294,17 @@ static bool withdraw(struct session *s, bool edited)
 }
 
 /* The user's message goes into the conversation, the transcript and onto the screen. */
-static enum k3_status take_message(struct session *s, const char *text, size_t len,
+static enum k3_status take_message(struct session *s, const struct queued_message *w,
                                    struct k3_error *err)
 {
-    struct message m = {.body = body_new("user", text, len, err)};
+    struct message m = {.body = body_new("user", w->text, w->len, err)};
     if (m.body == NULL)
         return err->status;
     recorder_add(s->rec, &m);
-    session_emit_message(s, &m, s->conversation.n);
+    if (w->kind == WORK_SEND)
+        session_emit_sent(s, &m, s->conversation.n);
+    else
+        session_emit_message(s, &m, s->conversation.n);
     return conversation_push(&s->conversation, &m, err);
 }
 
@@ -343,7 +346,7 @@ static enum k3_status send_message(struct turn *t, const struct queued_message *
                                    struct k3_error *err)
 {
     bool output = false;
-    if (take_message(t->s, w->text, w->len, err) != K3_OK)
+    if (take_message(t->s, w, err) != K3_OK)
         return err->status;
     const enum k3_status status = run_turn(t, &output, err);
     if (!output && withdraw(t->s, w->kind == WORK_EDIT))

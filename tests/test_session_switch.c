@@ -179,6 +179,35 @@ static void to_another_and_back(void **state)
 }
 
 /* A transcript that cannot be read: told, and the session is as before. */
+/* What is sent behind a switch is answered there; when that session is only shown, it comes back. */
+static void queued_behind_a_switch(void **state)
+{
+    (void)state;
+    struct k3_error err = {0};
+    const struct run_config here = make_config("here"), there = make_config("taken");
+    struct session *other = open_session(&there), *s = open_session(&here);
+    wait_phase(other, PHASE_IDLE);
+    one_turn(other, "again");
+    wait_phase(s, PHASE_IDLE);
+    assert_int_equal(session_switch(s, "taken", false, &err), K3_OK);
+    assert_int_equal(session_send(s, "again", 5, &err), K3_OK);
+    assert_int_equal(session_send(s, "more", 4, &err), K3_OK);
+    wait_text(s, EVENT_WITHDRAWN, "again\n\nmore");
+    assert_int_equal(session_queued(s), 0);
+    session_close(other);
+    assert_int_equal(session_switch(s, "taken", false, &err), K3_OK);
+    assert_int_equal(session_send(s, "again", 5, &err), K3_OK);
+    struct session_event ev = wait_for(s, EVENT_OPENED);
+    for (bool sent = false; !sent; sent = ev.sent) { /* the old one of that text is none that was queued */
+        ev = wait_for(s, EVENT_MESSAGE);
+        assert_int_equal(ev.sent, ev.index == 2);
+        session_event_free(&ev);
+    }
+    wait_for(s, EVENT_ANSWER_END);
+    session_close(s);
+    expect_messages("taken", 4);
+}
+
 static void to_a_damaged_one(void **state)
 {
     (void)state;
@@ -549,6 +578,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(to_another_and_back),
+        cmocka_unit_test(queued_behind_a_switch),
         cmocka_unit_test(to_a_damaged_one),
         cmocka_unit_test(without_a_model),
         cmocka_unit_test(renamed_and_deleted),

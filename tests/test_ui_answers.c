@@ -154,7 +154,7 @@ static void test_queue_order(void **state)
     assert_true(vt_wait_text(r->vt, "queued: 1 bbb..."));
     vt_send(r->vt, "ddd\r/queue first 2\r");
     assert_string_equal(rig_hear(r, "first"), "first ddd");
-    rig_say(r, "message user 0 0 bbb\\nb2"); /* the engine has taken it up at that moment */
+    rig_say(r, "message sent 0 0 bbb\\nb2"); /* the engine has taken it up at that moment */
     assert_true(vt_wait_gone(r->vt, "you  queued 2"));
     assert_true(vt_has(r->vt, "you  queued 1"));
     rig_say(r, "phase idle");

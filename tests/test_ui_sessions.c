@@ -198,6 +198,25 @@ static void test_read_only(void **state)
     quit(r);
 }
 
+/* What is typed behind a switch still waits when the other session is there, whatever was said in that. */
+static void test_queue_of_the_next(void **state)
+{
+    (void)state;
+    struct rig *r = START(0);
+    rig_make_idle(r);
+    vt_send(r->vt, "/new next\rone\rtwo\r");
+    assert_string_equal(rig_hear(r, "send two"), "send two");
+    rig_say(r, "opened");
+    rig_say(r, "message user 0 0 one");
+    rig_say(r, "notice it is there");
+    assert_true(vt_wait_text(r->vt, "it is there"));
+    vt_send(r->vt, "/queue\r");
+    assert_true(vt_wait_text(r->vt, "queued: 1 one   2 two"));
+    rig_say(r, "phase viewing");
+    assert_true(vt_wait_gone(r->vt, "you  queued"));
+    quit(r);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -206,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_session_list),
         cmocka_unit_test(test_temporary),
         cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_queue_of_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  *
  *   phase NAME                          the phase, and its event
  *   set FIELD VALUE                     a figure of the status (see fields[])
- *   message ROLE TIME TOKENS TEXT       a message of the conversation
+ *   message ROLE TIME TOKENS TEXT       a message of the conversation; ROLE sent: one that was queued
  *   take TIME                           the oldest queued message becomes one
  *   answer TIME / think TEXT / say TEXT / end FINISH SECONDS
  *   step|prefill TOKENS SECONDS WAIT_TRUNK WAIT_EXPERTS BUSY BYTES_TRUNK BYTES_EXPERTS REQUESTS
@@ -211,7 +211,8 @@ static bool make_message(char *arg, struct session_event *ev)
     sscanf(arg, "%15s %lld %" SCNu32 " %n", role, &when, &ev->tokens, &at);
     ev->kind = EVENT_MESSAGE;
     ev->index = fake.n_messages++;
-    ev->role = strcmp(role, "user") == 0 ? ROLE_USER
+    ev->sent = strcmp(role, "sent") == 0;
+    ev->role = ev->sent || strcmp(role, "user") == 0 ? ROLE_USER
                : strcmp(role, "system") == 0 ? ROLE_SYSTEM : ROLE_ASSISTANT;
     ev->time = when;
     put_text(ev, arg + at);
@@ -225,6 +226,7 @@ static bool take_queued(const char *arg, struct session_event *ev)
     ev->kind = EVENT_MESSAGE;
     ev->index = fake.n_messages++;
     ev->role = ROLE_USER;
+    ev->sent = true;
     ev->time = atoll(arg);
     ev->text = fake.queue[0];
     ev->len = strlen(ev->text);

@@ -101,8 +101,10 @@ static void take_event(struct app *a, const struct session_event *ev)
         notify_end(a);
     else if (ev->kind == EVENT_WITHDRAWN)
         give_back(a, ev);
-    else if (ev->kind == EVENT_MESSAGE && ev->role == ROLE_USER && ev->text && !a->talk.n_queued)
+    else if (ev->kind == EVENT_MESSAGE && ev->role == ROLE_USER && ev->text && !ev->sent)
         editor_remember(&a->editor, ev->text, ev->len);
+    if (ev->kind == EVENT_PHASE && ev->phase == PHASE_VIEWING)
+        talk_queue_keep(&a->talk, 0); /* it comes back */
     if (ev->kind == EVENT_PHASE && ev->phase == PHASE_ASKING && !a->focused)
         notify(a, "read again, or only view?");
     if (ev->kind == EVENT_ANSWER_END || ev->kind == EVENT_ERROR)

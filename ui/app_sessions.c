@@ -101,6 +101,7 @@ void app_chooser_key(struct app *a, enum action action, uint32_t key)
 void app_opened(struct app *a)
 {
     talk_clear(&a->talk);
+    talk_queue_keep(&a->talk, session_queued(a->session)); /* the others were for the one that was left */
     const bool open = a->view.open;
     talk_view_init(&a->view);
     a->view.open = open;

@@ -102,8 +102,8 @@ static void prompt(struct plain *p)
 
 static void show_message(struct plain *p, const struct session_event *ev)
 {
-    if (ev->role == ROLE_USER && p->own > 0) {
-        p->own--;
+    if (ev->sent) {
+        p->own -= p->own > 0;
         return;
     }
     say_text(p, ev->role == ROLE_USER ? "User: " : ev->role == ROLE_SYSTEM ? "System: "
@@ -148,6 +148,8 @@ static void show_phase(struct plain *p, enum session_phase phase)
         plain_say(p, "Stopping.");
     else if (phase == PHASE_ASKING)
         ask(p);
+    else if (phase == PHASE_VIEWING)
+        p->own = 0; /* what was queued comes back */
 }
 
 static void speak(struct plain *p, const struct session_event *ev)

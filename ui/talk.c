@@ -45,11 +45,13 @@ void talk_free(struct talk *t)
 
 void talk_clear(struct talk *t)
 {
-    const bool markdown = t->markdown, bare = t->bare;
-    talk_free(t);
-    talk_init(t);
-    t->markdown = markdown;
-    t->bare = bare;
+    const size_t said = t->n - t->n_queued;
+    for (size_t i = 0; i < said; i++)
+        entry_free(t->entries[i]);
+    if (said > 0)
+        memmove(t->entries, t->entries + said, t->n_queued * sizeof *t->entries);
+    t->n = t->n_queued;
+    t->running = NULL;
 }
 
 /* Puts a new entry before the queued ones; NULL = memory. */
@@ -136,6 +138,12 @@ void talk_queue_drop(struct talk *t, size_t n)
     number_queue(t);
 }
 
+void talk_queue_keep(struct talk *t, size_t n)
+{
+    while (t->n_queued > n)
+        talk_queue_drop(t, 1);
+}
+
 void talk_queue_first(struct talk *t, size_t n)
 {
     if (!talk_queued(t, n))
@@ -164,7 +172,7 @@ static void add_message(struct talk *t, const struct session_event *ev)
     static const enum entry_kind kinds[] = {
         [ROLE_SYSTEM] = ENTRY_SYSTEM, [ROLE_USER] = ENTRY_USER, [ROLE_ASSISTANT] = ENTRY_ASSISTANT,
     };
-    if (ev->role == ROLE_USER)
+    if (ev->sent)
         take_up(t, ev);
     struct entry *e = add_entry(t, kinds[ev->role], false);
     if (!e)

@@ -60,7 +60,8 @@ void talk_unqueue(struct talk *t); /* the newest */
 const struct entry *talk_queued(const struct talk *t, size_t n);
 void talk_queue_drop(struct talk *t, size_t n);
 void talk_queue_first(struct talk *t, size_t n);
-void talk_clear(struct talk *t);    /* nothing has been said */
+void talk_queue_keep(struct talk *t, size_t n); /* the newest n are still waiting */
+void talk_clear(struct talk *t);    /* nothing has been said; what is queued waits on */
 void talk_mark_all(struct talk *t); /* every picture is to be made anew */
 
 /* The n-th last message of the person, from 1; NULL = there are not that many. */
