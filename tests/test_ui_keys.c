@@ -275,6 +275,7 @@ static void test_plain_lines(void **state)
     (void)state;
     expect_lines("one\ntwo\n\nthree", "<one><two><>three");
     expect_lines("a \033[200~b\nc\rd\033[201~ e\n", "<a b\nc\nd e>");
+    expect_lines("one\r\n\r\n/quit\r\na\033[200~b\r\n\r\nc\r\033[201~\n", "<one><></quit><ab\n\nc\n>");
     expect_lines("\033[200\033[20x\n", "<\033[200\033[20x>");
     expect_lines("\033[200~\033[201\033[200~\n\033[201~\n", "<\033[201\033[200~\n>");
 }

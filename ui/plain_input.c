@@ -37,8 +37,14 @@ static bool in_marker(struct plain_input *in, char c)
 
 bool plain_input_byte(struct plain_input *in, char c)
 {
+    const bool after_cr = in->cr;
+    in->cr = c == '\r';
     if (in_marker(in, c))
         return false;
+    if (c == '\n' && after_cr && in->pasting)
+        return false; /* the line break stands there already */
+    if (c == '\n' && after_cr && in->text.len > 0)
+        in->text.s[--in->text.len] = '\0'; /* it belongs to the line's end */
     if (c == '\n' && !in->pasting)
         return true;
     put(in, c == '\r' ? "\n" : &c, 1);
