@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "shown.h"
 
 /* A run in progress: the collected results and what only the callbacks need. */
 struct run {
@@ -31,7 +32,7 @@ static void show(void *ud, const char *text, size_t len)
     buffer_add(&b->text, text, len);
     if (batch_json_to_stdout(b))
         return;
-    fwrite(text, 1, len, stdout);
+    shown_put(stdout, text, len);
     fflush(stdout);
 }
 

@@ -13,6 +13,7 @@
 #include "options.h"
 #include "saved.h"
 #include "sessions.h"
+#include "shown.h"
 #include "size.h"
 
 #define TITLE_COLUMNS 40
@@ -82,13 +83,31 @@ static int list(int argc, char **argv)
 
 /* ---- show and export --------------------------------------------------------------------- */
 
+/* By way of memory, because a terminal is shown what others are given. */
+static enum k3_status put_conversation(const struct conversation *c, const char *name,
+                                       const char *format, struct k3_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    if (f == NULL)
+        return k3_fail_memory(err, "the conversation", 0);
+    enum k3_status status = sessions_export(c, name, format, f, err);
+    if (fclose(f) != 0 && status == K3_OK)
+        status = k3_fail_memory(err, "the conversation", len);
+    if (status == K3_OK)
+        shown_put(stdout, text, len);
+    free(text);
+    return status;
+}
+
 static int put_session(const char *name, const char *format)
 {
     struct transcript_contents c;
     struct k3_error err = {0};
     if (sessions_load(name, &c, &err) != K3_OK)
         return report_error(&err);
-    enum k3_status status = sessions_export(&c.conversation, name, format, stdout, &err);
+    enum k3_status status = put_conversation(&c.conversation, name, format, &err);
     conversation_free(&c.conversation);
     if (status == K3_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
         status = k3_fail(&err, K3_FAILED, "stdout cannot be written: %s", strerror(errno));
@@ -177,7 +196,9 @@ struct search {
 static void print_hit(void *ud, const struct saved_hit *hit)
 {
     struct search *s = ud;
-    printf("%s: %zu %s: %s\n", s->name, hit->message, hit->role, hit->excerpt);
+    printf("%s: %zu %s: ", s->name, hit->message, hit->role);
+    shown_put(stdout, hit->excerpt, strlen(hit->excerpt));
+    putchar('\n');
     s->found++;
 }
 

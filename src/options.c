@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "profile.h"
+#include "shown.h"
 
 #define HELP_COLUMN 26
 #define HELP_WIDTH 79
@@ -247,6 +248,8 @@ const struct command *command_find(const char *name)
 
 int report_error(const struct k3_error *err)
 {
-    fprintf(stderr, "k3chat: %s\n", err->message);
+    fputs("k3chat: ", stderr);
+    shown_put(stderr, err->message, strlen(err->message)); /* it may quote a file */
+    putc('\n', stderr);
     return (int)err->status;
 }

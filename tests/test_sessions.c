@@ -2,6 +2,7 @@
  * search, check. */
 #include <config.h>
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +63,45 @@ static bool there_is(const char *name)
     char path[FIXTURE_PATH];
     fixture_join(path, sessions, name);
     return access(path, F_OK) == 0;
+}
+
+/* What a terminal gets of a command, up to this. */
+static void on_terminal(char *text, size_t cap, const char *action, const char *what, const char *end)
+{
+    size_t n = 0;
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    const int slave = open(ptsname(master), O_RDWR | O_NOCTTY); /* else what it says is gone with it */
+    assert_true(slave >= 0);
+    done(expect(program_start(ptsname(master), "sessions", action, what, NULL), 0));
+    for (text[0] = '\0'; n + 1 < cap && strstr(text, end) == NULL;) {
+        const ssize_t got = read(master, text + n, cap - 1 - n);
+        assert_true(got > 0);
+        n += (size_t)got;
+        text[n] = '\0';
+    }
+    close(slave);
+    close(master);
+}
+
+/* What the model or a file says does not command the terminal; a pipe is given it as it is. */
+static void control_characters(void **state)
+{
+    (void)state;
+    char path[FIXTURE_PATH], text[4096] = "";
+    write_text(path, "control.jsonl",
+               "{\"role\":\"user\",\"content\":\"a\\u001b[2Jb\\u009b1mc\\r\\nd\\u0007\\te\"}\n");
+    done(DO(0, "import", path, "--session", "control"));
+    on_terminal(text, sizeof text, "show", "control", "\te");
+    assert_non_null(strstr(text, "a^[[2Jb\xEF\xBF\xBD" "1mc\r\nd^G\te"));
+    assert_null(strpbrk(text, "\033\007"));
+    assert_null(strstr(text, "\xC2\x9B"));
+    on_terminal(text, sizeof text, "search", "2j", "\n");
+    assert_non_null(strstr(text, "[2Jb\xEF\xBF\xBD" "1mc"));
+    struct child c = DO(0, "show", "control");
+    expect_out(&c, "a\033[2Jb\xC2\x9B" "1mc\r\nd\007\te");
+    done(c);
+    done(DO(0, "delete", "control", "--yes"));
 }
 
 /* Every shape that other programs write; what cannot be rendered is refused and leaves nothing. */
@@ -238,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(imports),
+        cmocka_unit_test(control_characters),
         cmocka_unit_test(exports),
         cmocka_unit_test(searches),
         cmocka_unit_test(renames_and_deletes),
