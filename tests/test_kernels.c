@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <jansson.h>
+#include <pthread.h>
 
 #include "kernel_check.h"
 
@@ -351,6 +352,83 @@ static void released_bytes_decode(void **state)
     free(packed), free(scales), free(want), free(w), free(s), free(y);
 }
 
+/* ---- stack ----------------------------------------------------------------------------------- */
+
+/* Without optimisation every inlined body has variables of its own, and sanitizers put guards between
+ * them. */
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
+#define FRAMES_AS_BUILT 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FRAMES_AS_BUILT 0
+#endif
+#endif
+#ifndef FRAMES_AS_BUILT
+#define FRAMES_AS_BUILT 1
+#endif
+
+enum { STACK_BYTES = 4 << 20, DEEP_ROWS = 64, DEEP_COLS = 1088, DEEP_TOKENS = 64 };
+
+/* Products that fill whatever a product puts on its stack, or none at all. */
+struct deep {
+    const struct k3_kernels *k; /* NULL = none */
+    float *x, *y;
+    uint8_t *w, *s;
+};
+
+static void *multiply(void *arg)
+{
+    const struct deep *d = arg;
+    if (!d->k)
+        return NULL;
+    d->k->gemm_f32(d->y, DEEP_ROWS, d->w, DEEP_ROWS, DEEP_COLS, d->x, DEEP_COLS, DEEP_TOKENS);
+    d->k->gemm_bf16(d->y, DEEP_ROWS, d->w, DEEP_ROWS, DEEP_COLS, d->x, DEEP_COLS, DEEP_TOKENS);
+    d->k->gemm_mxfp4(d->y, DEEP_ROWS, d->w, d->s, DEEP_ROWS, DEEP_COLS, d->x, DEEP_COLS,
+                     DEEP_TOKENS);
+    d->k->gemm_t_f32(d->y, DEEP_COLS, d->w, DEEP_COLS, DEEP_ROWS, DEEP_COLS, d->x, DEEP_COLS, 7);
+    return NULL;
+}
+
+/* Bytes of a thread's stack, counted from above, that are not as they were. */
+static size_t depth_of(uint8_t *stack, struct deep *d)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    memset(stack, 0xa5, STACK_BYTES);
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstack(&attr, stack, STACK_BYTES), 0);
+    assert_int_equal(pthread_create(&thread, &attr, multiply, d), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attr);
+    size_t at = 0;
+    while (at < STACK_BYTES && stack[at] == 0xa5)
+        at++;
+    return STACK_BYTES - at;
+}
+
+/* The memory plan counts on it, for every thread. */
+static void products_stay_within_their_stack(void **state)
+{
+    (void)state;
+    if (!FRAMES_AS_BUILT)
+        skip();
+    struct deep d = {.x = need(DEEP_TOKENS * DEEP_COLS * sizeof(float)),
+                     .y = need(DEEP_TOKENS * DEEP_COLS * sizeof(float)),
+                     .w = need(DEEP_ROWS * DEEP_COLS * sizeof(float)),
+                     .s = need(DEEP_ROWS * DEEP_COLS / 32)};
+    uint8_t *stack = aligned_alloc(65536, STACK_BYTES);
+    assert_non_null(stack);
+    const size_t without = depth_of(stack, &d);
+    FOR_SETS(set) {
+        d.k = set;
+        const size_t depth = depth_of(stack, &d) - without;
+        if (depth > K3_KERNEL_STACK_BYTES)
+            fail_msg("%s: %zu bytes of stack, planned are %u", set->name, depth,
+                     K3_KERNEL_STACK_BYTES);
+    }
+    free(stack), free(d.x), free(d.y), free(d.w), free(d.s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +443,7 @@ int main(void)
         cmocka_unit_test(formats_agree),
         cmocka_unit_test(released_bytes_decode),
         cmocka_unit_test(sets_equal_scalar),
+        cmocka_unit_test(products_stay_within_their_stack),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

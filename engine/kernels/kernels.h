@@ -15,7 +15,7 @@
  * Every function runs on the calling thread; callers split outputs over threads. Pointers to
  * weights may be unaligned to anything (a tensor begins where its file says); activations are
  * float-aligned. Counts may be 0. Outputs never overlap inputs unless a comment says so. Nothing is
- * allocated; the products take up to 128 KB of stack. */
+ * allocated; the products take up to K3_KERNEL_STACK_BYTES of stack. */
 #ifndef K3_KERNELS_H
 #define K3_KERNELS_H
 
@@ -23,6 +23,9 @@
 #include <stdint.h>
 
 #include "../k3.h"
+
+/* Partial sums of a panel, a tile of widened weights (gemm.h), and what else is in the frames. */
+#define K3_KERNEL_STACK_BYTES (304u << 10)
 
 struct k3_kernels {
     const char *name;

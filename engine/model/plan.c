@@ -29,7 +29,8 @@
 #define CHUNK_MOST 512u
 #define KEEP_MOST 4u
 #define HEADROOM (6 * MIB)         /* growth of heap and libraries that nobody plans in detail */
-#define THREAD_BYTES (192 * KIB)   /* stack that a compute thread touches; the kernels' tiles most */
+/* What a compute thread touches: the kernels' part of its stack, and a little around it. */
+#define THREAD_BYTES (K3_KERNEL_STACK_BYTES + 32 * KIB)
 /* Where the system makes 2 MiB pages of heaps and stacks unasked. */
 #define HUGE_HEAP_BYTES (8 * MIB)
 #define HUGE_PAGE (2 * MIB)
