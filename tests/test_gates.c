@@ -423,6 +423,23 @@ static uint32_t first_moe_layer(const struct fixture *f)
     return l;
 }
 
+/* A suspended chunk that is to end the prompt after all takes another pass for its logits: cancelled
+ * there it goes on as well, for itself and with more behind it. */
+static void cancel_late_head(k3_engine *e, struct canceller *c, const struct fixture *f,
+                             const float *want)
+{
+    for (size_t more = 0; more <= 1; more++) {
+        k3_reset(e);
+        *c = (struct canceller){.e = e, .layer = first_moe_layer(f), .position = 2};
+        feed_cancelled(e, c, f, 14);
+        const int32_t *pending;
+        const size_t held = k3_pending(e, &pending);
+        c->layer = k3_get_plan(e)->layers - 1; /* the pass is over before it is looked at */
+        feed_cancelled(e, c, f, held);
+        finish(e, f, held + more, want, "cancelled before the logits");
+    }
+}
+
 static void cancelled_feed_goes_on(void **state)
 {
     const struct fixture *f = *state;
@@ -455,6 +472,7 @@ static void cancelled_feed_goes_on(void **state)
         assert_int_equal(k3_pending(e, &pending), 0);
         finish(e, f, 6, want, what);
     }
+    cancel_late_head(e, &c, f, want);
     k3_close(e);
     free(want);
 }

@@ -238,13 +238,16 @@ static void begin_chunk(k3_engine *e, const int32_t *ids, size_t left, bool want
 }
 
 /* A suspended chunk turned out to be the last one, but its pass leaves lm_head out: the next pass is
- * read through for its head alone. Rare (a prompt cancelled, then resent cut exactly there). */
+ * read through for its head alone. Rare (a prompt cancelled, then resent cut exactly there), and as
+ * long as a pass: cancelled, it begins anew with the next feed. */
 static enum k3_status run_late_head(k3_engine *e, bool want_all, struct k3_error *err)
 {
     k3_tape_begin(e->tape, true);
     for (uint32_t m = 0; m < e->bind.lm_head; m++)
         for (size_t n = 1; n > 0;) {
             struct k3_rows rows[16];
+            if (atomic_load(&e->cancel))
+                return k3_fail(err, K3_CANCELLED, "cancelled");
             if (k3_tape_next(e->tape, m, rows, 16, &n, err) != K3_OK)
                 return err->status;
             k3_tape_release(e->tape);
