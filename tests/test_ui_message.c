@@ -126,6 +126,13 @@ static void test_history_kept(void **state)
     rig_make_idle(r);
     vt_send(r->vt, "\x10");
     assert_true(vt_wait_text(r->vt, "rows of text"));
+    vt_send(r->vt, "\x15" "half a thought"); /* not sent; a row of the message is left of it */
+    assert_true(vt_wait_text(r->vt, "half a thought"));
+    quit(r);
+    r = START(.env = env);
+    rig_make_idle(r);
+    vt_send(r->vt, "\x10");
+    assert_true(vt_wait_text(r->vt, "half a thought"));
     quit(r);
     snprintf(cmd, sizeof cmd, "rm -rf '%s'", home);
     assert_int_equal(system(cmd), 0);

@@ -297,6 +297,16 @@ void app_remember(struct app *a, const char *text, size_t len)
         talk_notice(&a->talk, ENTRY_NOTICE, err.message);
 }
 
+/* Written and not sent: a terminal that closes must not take it along. */
+static void keep_draft(struct app *a)
+{
+    size_t len = 0;
+    char *text = a->editor.len > 0 ? editor_take(&a->editor, &len) : NULL;
+    if (text && strspn(text, " \t\r\n") < strlen(text))
+        app_remember(a, text, strlen(text));
+    free(text);
+}
+
 /* ---- start and end ----------------------------------------------------------------------- */
 
 /* The panes of the profile in its order; all of them when it names none. */
@@ -364,6 +374,7 @@ int ui_run(struct session *s, const struct ui_config *cfg, struct k3_error *err)
         return err->status;
     app_init(&a, s, cfg);
     loop(&a);
+    keep_draft(&a);
     session_get_status(s, &a.model.st);
     screen_close();
     if (a.status == 0 && a.model.st.phase == PHASE_FAILED)
