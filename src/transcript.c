@@ -22,6 +22,7 @@ struct transcript {
     int fd;
     int64_t last_id;
     off_t size;         /* of the whole records in the file */
+    bool remnant;       /* behind them stands the beginning of one that could not be cut off */
     bool created;       /* by this process */
     size_t records;     /* in the file, without the header */
     struct buffer held; /* records that could not be written yet */
@@ -152,11 +153,21 @@ bool transcript_in_use(const char *name)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* All or nothing: after a failure the file is cut back to its last whole record. */
+static bool cut_remnant(struct transcript *t)
+{
+    t->remnant = ftruncate(t->fd, t->size) != 0;
+    return !t->remnant;
+}
+
+/* All or nothing: after a failure the file is cut back to its last whole record, and nothing is written
+ * behind what could not be cut off. */
 static enum k3_status write_all(struct transcript *t, const char *text, size_t n,
                                 struct k3_error *err)
 {
     size_t done = 0;
+    if (t->remnant && !cut_remnant(t))
+        return k3_fail(err, K3_FAILED, "%s: an unfinished record cannot be cut off: %s", t->path,
+                       strerror(errno));
     while (done < n) {
         const ssize_t k = write(t->fd, text + done, n - done);
         if (k < 0 && errno == EINTR)
@@ -166,10 +177,10 @@ static enum k3_status write_all(struct transcript *t, const char *text, size_t n
             continue;
         }
         const int why = k == 0 ? ENOSPC : errno;
-        if (done > 0 && ftruncate(t->fd, t->size) != 0)
+        if (done > 0 && !cut_remnant(t))
             return k3_fail(err, K3_FAILED,
                            "%s: %s; the unfinished record could not be cut off either (%s) and "
-                           "will be at the next start",
+                           "will be later",
                            t->path, strerror(why), strerror(errno));
         return k3_fail(err, K3_FAILED,
                        "%s: %s; what is new is kept in memory and written when there is room",

@@ -226,7 +226,7 @@ static struct transcript *open_session(const char *name, struct conversation *c,
     memset(c, 0, sizeof *c);
     struct transcript *t = transcript_open(name, c, notice, &err);
     if (t == NULL)
-        fail_msg("%s: %s", name, err.message);
+        fail_msg("no session: %s", err.message);
     return t;
 }
 
@@ -521,6 +521,51 @@ static void a_full_disk_loses_nothing(void **state)
     }
 }
 
+/* Stands before the C library's (linked with --wrap): a file system that shortens no file. */
+static bool cuts_refused;
+int __real_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size)
+{
+    if (!cuts_refused)
+        return __real_ftruncate(fd, size);
+    errno = EIO;
+    return -1;
+}
+
+/* The beginning of a record that could not be cut off gets nothing behind it: that would be damage in the
+ * middle, with which the file cannot be opened any more. */
+static void a_remnant_has_nothing_behind_it(void **state)
+{
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    struct conversation c;
+    struct k3_error err = {0};
+    struct stat st, now;
+    char *notice = NULL, path[FIXTURE_PATH];
+    struct transcript *t = open_session("remnant", &c, &notice);
+    struct recorder *r = recorder_new(t, 0, count_fault, NULL, &err);
+    say(r, "first");
+    path_of(path, "remnant", ".jsonl");
+    assert_int_equal(stat(path, &st), 0);
+    cuts_refused = true;
+    limit_files_to((rlim_t)st.st_size + 9);
+    say(r, "second");
+    limit_files_to(RLIM_INFINITY);
+    say(r, "third");
+    assert_int_equal(stat(path, &now), 0);
+    assert_int_equal(now.st_size, st.st_size + 9);
+    cuts_refused = false;
+    say(r, "fourth");
+    recorder_free(r);
+    t = open_session("remnant", &c, &notice);
+    assert_null(notice);
+    assert_int_equal(c.n, 4);
+    expect_text(&c.v[1], "content", "second");
+    conversation_free(&c);
+    transcript_close(t);
+}
+
 /* ---- the recorder ------------------------------------------------------------------------ */
 
 /* What has been shown is on disk after eight tokens at the latest, without any help. */
@@ -661,6 +706,7 @@ int main(void)
         cmocka_unit_test(a_second_process_is_refused),
         cmocka_unit_test(a_folder_that_cannot_be),
         cmocka_unit_test(a_full_disk_loses_nothing),
+        cmocka_unit_test(a_remnant_has_nothing_behind_it),
         cmocka_unit_test(what_found_no_room_is_kept_elsewhere),
         cmocka_unit_test(partial_records_come_in_time),
         cmocka_unit_test(withdrawing),
