@@ -164,8 +164,7 @@ void *engine_thread_main(void *session)
             session_do_rename(s, q);
         else
             turn_run(s, q, thinking);
-        free(q->text);
-        free(q);
+        session_free_work(q);
     }
     unpublish(s);
     runtime_close(&s->rt);

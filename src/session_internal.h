@@ -113,6 +113,11 @@ void session_emit_message(struct session *s, const struct message *m, size_t ind
 /* The same for one that was queued. */
 void session_emit_sent(struct session *s, const struct message *m, size_t index);
 
+/* The lock is held. An answer to the question that waits, if one does. */
+void session_decide_locked(struct session *s, bool read);
+/* session_queue.c: a piece of work that hangs in no queue any more. */
+void session_free_work(struct queued_message *q);
+
 /* session_transcript.c */
 /* Opens the configured session, for writing or, when another program has it, for reading, and tells
  * its history. */

@@ -330,8 +330,7 @@ static void drop_queue(struct session *s)
             continue;
         }
         *at = q->next;
-        free(q->text);
-        free(q);
+        session_free_work(q);
     }
     pthread_mutex_unlock(&s->lock);
 }
