@@ -16,7 +16,8 @@ struct plain_input {
 };
 
 /* Takes one byte; true when a message is complete: it stands in in->text without its line break,
- * until plain_input_clear(); "\r\n" is one line break. The line breaks inside a bracketed paste are part of the message. */
+ * until plain_input_clear(); "\r\n" is one line break. The line breaks inside a bracketed paste are
+ * part of the message. */
 bool plain_input_byte(struct plain_input *in, char c);
 void plain_input_clear(struct plain_input *in);
 void plain_input_free(struct plain_input *in);
