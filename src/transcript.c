@@ -138,6 +138,31 @@ static enum k3_status lock(struct transcript *t, struct k3_error *err)
     return fail_errno(t, "locked", err);
 }
 
+/* Between opening and locking, the program that had the file may have renamed or removed it: what is
+ * written to the open one would be found nowhere. */
+static bool is_in_place(const struct transcript *t)
+{
+    struct stat ours, there;
+    return fstat(t->fd, &ours) == 0 && stat(t->path, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
+}
+
+static enum k3_status open_and_lock(struct transcript *t, const char *name, const char *dir,
+                                    struct k3_error *err)
+{
+    for (int i = 0; i < 100; i++) {
+        if ((name == NULL ? open_new(t, dir, err) : open_named(t, name, dir, err)) != K3_OK ||
+            lock(t, err) != K3_OK)
+            return err->status;
+        if (is_in_place(t))
+            return K3_OK;
+        close(t->fd);
+        t->fd = -1;
+        t->created = false;
+    }
+    return k3_fail(err, K3_FAILED, "%s: it is renamed or removed again and again", t->path);
+}
+
 bool transcript_in_use(const char *name)
 {
     struct k3_error unused;
@@ -308,9 +333,7 @@ struct transcript *transcript_open(const char *name, struct conversation *c, cha
     char *dir = transcript_folder(err);
     enum k3_status status = dir == NULL ? err->status : path_make_dirs(dir, err);
     if (status == K3_OK)
-        status = name == NULL ? open_new(t, dir, err) : open_named(t, name, dir, err);
-    if (status == K3_OK)
-        status = lock(t, err);
+        status = open_and_lock(t, name, dir, err);
     if (status == K3_OK)
         status = load(t, c, notice, err);
     if (status == K3_OK && t->created)

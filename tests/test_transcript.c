@@ -566,6 +566,40 @@ static void a_remnant_has_nothing_behind_it(void **state)
     transcript_close(t);
 }
 
+/* Stands before the C library's: something happens between opening a file and locking it. */
+static char lost_path[FIXTURE_PATH];
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+    if (lost_path[0] != '\0')
+        assert_int_equal(unlink(lost_path), 0);
+    lost_path[0] = '\0';
+    return __real_flock(fd, operation);
+}
+
+/* The other program leaves a session that it never used, just when this one opens it. */
+static void a_file_that_goes_while_it_is_opened(void **state)
+{
+    (void)state;
+    struct conversation c;
+    char *notice = NULL, path[FIXTURE_PATH];
+    transcript_close(open_session("going", &c, &notice));
+    path_of(path, "going", ".jsonl");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    memcpy(lost_path, path, sizeof lost_path);
+    struct recorder *r = open_recorder("going", &c, &notice);
+    assert_int_equal(lost_path[0], '\0');
+    say(r, "still there");
+    recorder_free(r);
+    transcript_close(open_session("going", &c, &notice));
+    assert_int_equal(c.n, 1);
+    expect_text(&c.v[0], "content", "still there");
+    conversation_free(&c);
+}
+
 /* ---- the recorder ------------------------------------------------------------------------ */
 
 /* What has been shown is on disk after eight tokens at the latest, without any help. */
@@ -707,6 +741,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_cannot_be),
         cmocka_unit_test(a_full_disk_loses_nothing),
         cmocka_unit_test(a_remnant_has_nothing_behind_it),
+        cmocka_unit_test(a_file_that_goes_while_it_is_opened),
         cmocka_unit_test(what_found_no_room_is_kept_elsewhere),
         cmocka_unit_test(partial_records_come_in_time),
         cmocka_unit_test(withdrawing),
