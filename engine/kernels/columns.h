@@ -5,6 +5,7 @@
 
 enum {
     RUN_ROWS = 128,   /* rows of one block of W^T x, so that the block stays in the first cache */
+    RUN_AHEAD = 24,   /* rows of prefetch within a block, for the first one, which no other fetched */
     KDA_MAX = 1024,   /* largest head width of kda_step */
 };
 
@@ -31,8 +32,11 @@ K3_INLINE void run_rows(enum format f, float *y, size_t ldy, bool fresh, const u
             a[v] = n == 16 ? row_load(f, w, r * ldw + 16 * (size_t)v) : row_load_n(f, w, r * ldw, n);
         if (ahead != 0) {
             K3_UNROLL
-            for (size_t line = 0; line < row_bytes(f, 16 * (size_t)V); line += 64)
+            for (size_t line = 0; line < row_bytes(f, 16 * (size_t)V); line += 64) {
                 __builtin_prefetch(w + r * stride + line + ahead);
+                if (f == BF16) /* F32 are latents, which the heads before have read */
+                    __builtin_prefetch(w + (r + RUN_AHEAD) * stride + line);
+            }
         }
         K3_UNROLL
         for (int t = 0; t < T; t++) {
