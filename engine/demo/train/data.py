@@ -225,7 +225,7 @@ class Teacher:
 
     def conversation(self, r):
         """(messages, effort)"""
-        effort = r.choices([None, "low", "high", "max"], [0.35, 0.40, 0.10, 0.15])[0]
+        effort = r.choices([None, "low", "high", "max"], [0.42, 0.36, 0.08, 0.14])[0]
         messages = []
         if r.random() < 0.15:
             messages.append({"role": "system", "content": r.choice(SYSTEM)})

@@ -45,7 +45,7 @@ class Batches:
         """A question and the beginning of its answer: which answer it is, is what takes long to
         learn, and how the answer goes on does not."""
         fact = self.teacher.any_fact(r)
-        effort = r.choice(["low", "low", "high", "max"]) if r.random() < 0.7 else None
+        effort = r.choice(["low", "low", "high", "max"]) if r.random() < 0.6 else None
         ids, wanted = self.encoder.lesson(self.teacher.turn(fact, self.teacher.ask(r, fact)), effort)
         end = next(i for i, w in enumerate(wanted) if w >= 0) + DRILL
         return ids[:end], wanted[:end]
