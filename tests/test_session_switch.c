@@ -178,17 +178,19 @@ static void to_another_and_back(void **state)
     conversation_free(&b.conversation);
 }
 
-/* A transcript that cannot be read: told, and the session is as before. */
 /* What is sent behind a switch is answered there; when that session is only shown, it comes back. */
 static void queued_behind_a_switch(void **state)
 {
     (void)state;
     struct k3_error err = {0};
-    const struct run_config here = make_config("here"), there = make_config("taken");
-    struct session *other = open_session(&there), *s = open_session(&here);
+    struct run_config here = make_config("here"), there = make_config("taken");
+    struct session *other = open_session(&there);
     wait_phase(other, PHASE_IDLE);
     one_turn(other, "again");
+    here.engine.simulate_rate = 1000000; /* the first prompt takes a second, and all that follows waits */
+    struct session *s = open_session(&here);
     wait_phase(s, PHASE_IDLE);
+    assert_int_equal(session_send(s, "busy", 4, &err), K3_OK);
     assert_int_equal(session_switch(s, "taken", false, &err), K3_OK);
     assert_int_equal(session_send(s, "again", 5, &err), K3_OK);
     assert_int_equal(session_send(s, "more", 4, &err), K3_OK);
@@ -196,8 +198,8 @@ static void queued_behind_a_switch(void **state)
     assert_int_equal(session_queued(s), 0);
     session_close(other);
     assert_int_equal(session_switch(s, "taken", false, &err), K3_OK);
-    assert_int_equal(session_send(s, "again", 5, &err), K3_OK);
     struct session_event ev = wait_for(s, EVENT_OPENED);
+    assert_int_equal(session_send(s, "again", 5, &err), K3_OK);
     for (bool sent = false; !sent; sent = ev.sent) { /* the old one of that text is none that was queued */
         ev = wait_for(s, EVENT_MESSAGE);
         assert_int_equal(ev.sent, ev.index == 2);
@@ -208,6 +210,7 @@ static void queued_behind_a_switch(void **state)
     expect_messages("taken", 4);
 }
 
+/* A transcript that cannot be read: told, and the session is as before. */
 static void to_a_damaged_one(void **state)
 {
     (void)state;
