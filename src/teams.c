@@ -4,6 +4,7 @@
 #include "teams.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* libgomp: turns of the wait loop before a thread blocks; about a microsecond, enough to catch the next
@@ -14,6 +15,8 @@
 
 void teams_block_when_idle(char **argv)
 {
+    /* By way of /proc the program would be called "exe" by ps, top and killall. */
+    prctl(PR_SET_NAME, PACKAGE_NAME);
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || getenv("KMP_BLOCKTIME"))
         return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0 || setenv("GOMP_SPINCOUNT", SPIN_TURNS, 1) != 0)

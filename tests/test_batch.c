@@ -497,6 +497,25 @@ static void an_interrupt_keeps_what_there_is(void **state)
     }
 }
 
+/* ps, top and killall know the program by its name. */
+static void the_process_has_a_name(void **state)
+{
+    (void)state;
+    char json[FIXTURE_PATH], path[64], name[32] = "";
+    struct child c = start_long_run(in_out_dir(json, "r.json"));
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)c.pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(name, sizeof name, f));
+    fclose(f);
+    assert_int_equal(kill(c.pid, SIGTERM), 0);
+    program_wait(&c);
+    expect_status(&c, 130);
+    program_free(&c);
+    empty_out_dir();
+    assert_string_equal(name, "k3chat\n");
+}
+
 /* Killed without a chance to clean up: what had been recorded is there, and it goes on. */
 static void killed_and_continued(void **state)
 {
@@ -649,6 +668,7 @@ int main(void)
         cmocka_unit_test(a_full_device_is_an_error),
         cmocka_unit_test(a_damaged_checkpoint),
         cmocka_unit_test(an_interrupt_keeps_what_there_is),
+        cmocka_unit_test(the_process_has_a_name),
         cmocka_unit_test(killed_and_continued),
         cmocka_unit_test(help_version_commands),
         cmocka_unit_test(doctor_and_verify_of_a_model),
